@@ -1,0 +1,280 @@
+//! One opaque error for everything, with a kind, a cause and predicates.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::status::Status;
+
+/// What went wrong, coarse enough to act on.
+///
+/// | kind | whose fault | retry? |
+/// |---|---|---|
+/// | `InvalidInput`, `TooLarge`, `Unsupported` | the caller's | no |
+/// | `QueueFull`, `TooManyInFlight`, `Overloaded` | nobody's: no room now | yes |
+/// | `WouldDeadlock` | the caller's: waiting here could never end | no |
+/// | `Timeout` | nobody's: the time limit passed | yes |
+/// | `Closed`, `Cancelled` | this side ended it | no |
+/// | `Disconnected`, `ConnectFailed` | the line or the peer's host | yes |
+/// | `WrongProtocol`, `Malformed`, `FrameTooLarge`, `FrameTimeout`, `ProtocolAbuse` | the peer's | no |
+/// | `Version`, `Refused` | the peer said no | no |
+/// | `Status` | the peer's handler answered an error status | depends on the status |
+/// | `BadBody` | the sender of the body | no |
+/// | `AddressInUse`, `Io` | the system | depends |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An argument or a configuration that cannot work.
+    InvalidInput,
+    /// A message that passes a limit of this side or of the peer; nothing was sent.
+    TooLarge,
+    /// The send queue has no room.
+    QueueFull,
+    /// As many calls as allowed wait for their replies.
+    TooManyInFlight,
+    /// Sessions, threads or memory are used up.
+    Overloaded,
+    /// Waiting on this thread could never end.
+    WouldDeadlock,
+    /// A time limit passed; the message names the limit.
+    Timeout,
+    /// This side, or the peer by saying goodbye, has closed the session.
+    Closed,
+    /// The caller cancelled the call.
+    Cancelled,
+    /// The connection is gone; see [`Error::maybe_executed`].
+    Disconnected,
+    /// No address of the peer could be reached.
+    ConnectFailed,
+    /// What answers on the port does not speak the expected protocol.
+    WrongProtocol,
+    /// The peer sent bytes that break the protocol.
+    Malformed,
+    /// The peer announced a frame over the limit.
+    FrameTooLarge,
+    /// The peer began a frame and did not finish it in time.
+    FrameTimeout,
+    /// The peer sends more control frames or stray replies than any honest one.
+    ProtocolAbuse,
+    /// No common protocol version.
+    Version,
+    /// The peer refused the connection; see [`Error::status`].
+    Refused,
+    /// The call was answered with an error status; see [`Error::status`].
+    Status,
+    /// A body that does not decode.
+    BadBody,
+    /// The protocol or this build cannot do what was asked.
+    Unsupported,
+    /// The local address is taken.
+    AddressInUse,
+    /// The operating system said no.
+    Io,
+}
+
+/// The error of every operation of this crate.
+///
+/// It is cheap to clone. Use [`kind`](Error::kind) or the predicates to decide, and
+/// `Display` to tell people: limits are named there.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    status: Option<Status>,
+    maybe_executed: bool,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Error(Arc::new(Inner {
+            kind,
+            message: message.into(),
+            source: None,
+            status: None,
+            maybe_executed: false,
+        }))
+    }
+
+    pub(crate) fn with_source(
+        kind: ErrorKind,
+        message: impl Into<Cow<'static, str>>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Error(Arc::new(Inner {
+            kind,
+            message: message.into(),
+            source: Some(source.into()),
+            status: None,
+            maybe_executed: false,
+        }))
+    }
+
+    pub(crate) fn from_status(kind: ErrorKind, status: Status) -> Self {
+        let message = match kind {
+            ErrorKind::Refused | ErrorKind::Overloaded => "the peer refused the connection",
+            ErrorKind::Version => "no common protocol version",
+            _ => "the call was answered with an error",
+        };
+        Error(Arc::new(Inner {
+            kind,
+            message: Cow::Owned(format!("{message}: {status}")),
+            source: None,
+            status: Some(status),
+            maybe_executed: false,
+        }))
+    }
+
+    /// The error of a call whose connection ended: `reason` is what ended it.
+    pub(crate) fn disconnected(reason: &Error, maybe_executed: bool) -> Self {
+        Error(Arc::new(Inner {
+            kind: ErrorKind::Disconnected,
+            message: Cow::Borrowed("the connection ended before the reply"),
+            source: Some(Box::new(reason.clone())),
+            status: None,
+            maybe_executed,
+        }))
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The status that the peer sent, for the kinds `Status`, `Refused`, `Overloaded` and
+    /// `Version`; `None` if the peer sent none.
+    pub fn status(&self) -> Option<&Status> {
+        self.0.status.as_ref()
+    }
+
+    /// Whether the peer may have executed the call, though no reply came.
+    ///
+    /// `false` means that it certainly was not, so it may be repeated.
+    pub fn maybe_executed(&self) -> bool {
+        self.0.maybe_executed || self.0.kind == ErrorKind::Timeout
+    }
+
+    /// A time limit passed.
+    pub fn is_timeout(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::Timeout | ErrorKind::FrameTimeout
+        )
+    }
+
+    /// The session is over, whoever ended it.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Closed | ErrorKind::Disconnected)
+    }
+
+    /// The same operation may succeed later, or with another peer.
+    pub fn is_retryable(&self) -> bool {
+        match self.0.kind {
+            ErrorKind::QueueFull
+            | ErrorKind::TooManyInFlight
+            | ErrorKind::Overloaded
+            | ErrorKind::Timeout
+            | ErrorKind::Disconnected
+            | ErrorKind::ConnectFailed => true,
+            ErrorKind::Status => self.status().is_some_and(|status| {
+                matches!(status.code(), Status::OVERLOADED | Status::GOING_AWAY)
+            }),
+            _ => false,
+        }
+    }
+
+    /// The peer broke the protocol.
+    pub fn is_peer_fault(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::WrongProtocol
+                | ErrorKind::Malformed
+                | ErrorKind::FrameTooLarge
+                | ErrorKind::FrameTimeout
+                | ErrorKind::ProtocolAbuse
+        )
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        debug
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message);
+        if let Some(source) = &self.0.source {
+            debug.field("source", source);
+        }
+        debug.finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.source {
+            Some(source) => Some(source.as_ref()),
+            None => None,
+        }
+    }
+}
+
+/// A push that could not be queued, with the body it was given.
+pub struct TryPushError<B> {
+    error: Error,
+    body: B,
+}
+
+impl<B> TryPushError<B> {
+    pub(crate) fn new(error: Error, body: B) -> Self {
+        TryPushError { error, body }
+    }
+
+    /// Why the message was not queued.
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
+    /// The body, to be sent again.
+    pub fn into_body(self) -> B {
+        self.body
+    }
+
+    /// The queue was full: it may work later.
+    pub fn is_full(&self) -> bool {
+        matches!(self.error.kind(), ErrorKind::QueueFull | ErrorKind::Timeout)
+    }
+}
+
+impl<B> fmt::Debug for TryPushError<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TryPushError")
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B> fmt::Display for TryPushError<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<B> std::error::Error for TryPushError<B> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.error)
+    }
+}
+
+impl<B> From<TryPushError<B>> for Error {
+    fn from(unsent: TryPushError<B>) -> Error {
+        unsent.error
+    }
+}

@@ -1,0 +1,135 @@
+//! The status of a reply: a code, a text and a cause.
+//!
+//! | code | constant | meaning |
+//! |---|---|---|
+//! | 0 | [`Status::OK`] | the call succeeded |
+//! | 400 | [`Status::BAD_BODY`] | the body does not decode |
+//! | 403 | [`Status::FORBIDDEN`] | the caller may not use this route |
+//! | 404 | [`Status::NO_ROUTE`] | nothing handles this route |
+//! | 413 | [`Status::TOO_LARGE`] | the answer passes a limit of the caller or of the line |
+//! | 415 | [`Status::UNSUPPORTED`] | a codec, filter or extension that this side does not know |
+//! | 429 | [`Status::OVERLOADED`] | no room to hold the call or its answer; try again later |
+//! | 499 | [`Status::CANCELLED`] | the caller gave up |
+//! | 500 | [`Status::HANDLER_PANICKED`] | the handler panicked |
+//! | 502 | [`Status::NO_REPLY`] | the handler dropped its responder without an answer |
+//! | 503 | [`Status::GOING_AWAY`] | the peer is closing; another peer may answer |
+//! | 504 | [`Status::DEADLINE_EXCEEDED`] | the time limit of the call passed at the peer |
+//! | 505 | [`Status::VERSION`] | no common protocol version |
+//!
+//! Codes from 1000 upwards and negative codes are the application's own.
+
+use std::fmt;
+
+/// How a call ended at the peer: a code (0 = OK), a text for people and a cause.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Status {
+    code: i32,
+    text: String,
+    cause: String,
+}
+
+impl Status {
+    /// The call succeeded.
+    pub const OK: i32 = 0;
+    /// The body does not decode.
+    pub const BAD_BODY: i32 = 400;
+    /// The caller may not use this route.
+    pub const FORBIDDEN: i32 = 403;
+    /// Nothing handles this route.
+    pub const NO_ROUTE: i32 = 404;
+    /// The answer passes a limit.
+    pub const TOO_LARGE: i32 = 413;
+    /// A codec, filter or extension that this side does not know.
+    pub const UNSUPPORTED: i32 = 415;
+    /// No room to hold the call or its answer.
+    pub const OVERLOADED: i32 = 429;
+    /// The caller gave up.
+    pub const CANCELLED: i32 = 499;
+    /// The handler panicked.
+    pub const HANDLER_PANICKED: i32 = 500;
+    /// The handler dropped its responder without an answer.
+    pub const NO_REPLY: i32 = 502;
+    /// The peer is closing.
+    pub const GOING_AWAY: i32 = 503;
+    /// The time limit of the call passed at the peer.
+    pub const DEADLINE_EXCEEDED: i32 = 504;
+    /// No common protocol version.
+    pub const VERSION: i32 = 505;
+
+    /// A status with a code and a text, without a cause.
+    pub fn new(code: i32, text: impl Into<String>) -> Self {
+        Status {
+            code,
+            text: text.into(),
+            cause: String::new(),
+        }
+    }
+
+    /// The same status with a cause: what lies behind the failure, for logs.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
+        self.cause = cause.into();
+        self
+    }
+
+    /// The code; 0 is success.
+    pub fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// The text for people, possibly empty.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What lies behind the failure, possibly empty.
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+
+    /// The status as a borrowed view.
+    pub fn as_ref(&self) -> StatusRef<'_> {
+        StatusRef {
+            code: self.code,
+            text: &self.text,
+            cause: &self.cause,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "status {}", self.code)?;
+        if !self.text.is_empty() {
+            write!(f, ": {}", self.text)?;
+        }
+        if !self.cause.is_empty() {
+            write!(f, " ({})", self.cause)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Status {}
+
+/// A status that borrows its texts from a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusRef<'a> {
+    /// The code; 0 is success.
+    pub code: i32,
+    /// The text for people, possibly empty.
+    pub text: &'a str,
+    /// What lies behind the failure, possibly empty.
+    pub cause: &'a str,
+}
+
+impl StatusRef<'_> {
+    /// An owned copy.
+    pub fn to_status(self) -> Status {
+        Status {
+            code: self.code,
+            text: self.text.to_owned(),
+            cause: self.cause.to_owned(),
+        }
+    }
+}
