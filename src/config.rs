@@ -8,7 +8,7 @@
 //! limits.frame_bytes = 1 << 20;
 //! ```
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much of everything one side accepts and holds.
 ///
@@ -190,4 +190,9 @@ pub(crate) struct Config {
     pub(crate) timeouts: Timeouts,
     pub(crate) socket: SocketOptions,
     pub(crate) stack_bytes: Option<usize>,
+}
+
+/// The moment at which a time limit that starts now passes; `None` for no limit.
+pub(crate) fn deadline(now: Instant, limit: Duration) -> Option<Instant> {
+    now.checked_add(limit)
 }

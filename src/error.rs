@@ -158,10 +158,7 @@ impl Error {
 
     /// A time limit passed.
     pub fn is_timeout(&self) -> bool {
-        matches!(
-            self.0.kind,
-            ErrorKind::Timeout | ErrorKind::FrameTimeout
-        )
+        matches!(self.0.kind, ErrorKind::Timeout | ErrorKind::FrameTimeout)
     }
 
     /// The session is over, whoever ended it.
@@ -223,6 +220,26 @@ impl std::error::Error for Error {
             Some(source) => Some(source.as_ref()),
             None => None,
         }
+    }
+}
+
+/// What a handler's `?` makes of an error: the peer's bad body is the peer's, the rest is ours.
+impl From<Error> for Status {
+    fn from(error: Error) -> Status {
+        if let Some(status) = error.status() {
+            return status.clone();
+        }
+        let code = match error.kind() {
+            ErrorKind::BadBody => Status::BAD_BODY,
+            ErrorKind::Unsupported => Status::UNSUPPORTED,
+            ErrorKind::TooLarge => Status::TOO_LARGE,
+            ErrorKind::Timeout => Status::DEADLINE_EXCEEDED,
+            ErrorKind::QueueFull | ErrorKind::TooManyInFlight | ErrorKind::Overloaded => {
+                Status::OVERLOADED
+            }
+            _ => Status::HANDLER_FAILED,
+        };
+        Status::new(code, error.to_string())
     }
 }
 

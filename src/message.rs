@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::status::{Status, StatusRef};
 
-pub use metadata::{Metadata, MetadataIter, MetadataRef};
 pub(crate) use metadata::{Items, PAIR, pair};
+pub use metadata::{Metadata, MetadataIter, MetadataRef};
 pub use route::{OwnedRoute, Route};
 
 /// What a message is for. The numbers are those of the native wire format.
@@ -87,7 +87,13 @@ pub struct MessageRef<'a> {
 
 impl<'a> MessageRef<'a> {
     /// A message without status, metadata, parent and time left.
-    pub fn new(kind: Kind, route: Route<'a>, sequence: u32, codec: CodecId, body: &'a [u8]) -> Self {
+    pub fn new(
+        kind: Kind,
+        route: Route<'a>,
+        sequence: u32,
+        codec: CodecId,
+        body: &'a [u8],
+    ) -> Self {
         MessageRef {
             kind,
             route,

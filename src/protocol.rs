@@ -59,9 +59,9 @@ pub enum Decoded<'a> {
         /// Its bytes, all of which are consumed.
         size: usize,
     },
-    /// A whole frame that this side must not guess at: a call is answered with the status.
+    /// A whole frame that this side must not guess at.
     Refused {
-        /// Push, call or reply.
+        /// What it is; only a call is answered.
         kind: Kind,
         /// Its sequence.
         sequence: u32,
@@ -149,11 +149,7 @@ impl Framing {
         }
     }
 
-    pub(crate) fn decode<'a>(
-        self,
-        input: &'a [u8],
-        limits: &Limits,
-    ) -> Result<Decoded<'a>, Error> {
+    pub(crate) fn decode<'a>(self, input: &'a [u8], limits: &Limits) -> Result<Decoded<'a>, Error> {
         match self {
             Framing::Native => Native.decode(input, limits),
             Framing::LengthPrefixed => LengthPrefixed.decode(input, limits),

@@ -11,6 +11,7 @@
 //! | 429 | [`Status::OVERLOADED`] | no room to hold the call or its answer; try again later |
 //! | 499 | [`Status::CANCELLED`] | the caller gave up |
 //! | 500 | [`Status::HANDLER_PANICKED`] | the handler panicked |
+//! | 501 | [`Status::HANDLER_FAILED`] | the handler gave up with an error of its own |
 //! | 502 | [`Status::NO_REPLY`] | the handler dropped its responder without an answer |
 //! | 503 | [`Status::GOING_AWAY`] | the peer is closing; another peer may answer |
 //! | 504 | [`Status::DEADLINE_EXCEEDED`] | the time limit of the call passed at the peer |
@@ -47,6 +48,8 @@ impl Status {
     pub const CANCELLED: i32 = 499;
     /// The handler panicked.
     pub const HANDLER_PANICKED: i32 = 500;
+    /// The handler gave up with an error of its own.
+    pub const HANDLER_FAILED: i32 = 501;
     /// The handler dropped its responder without an answer.
     pub const NO_REPLY: i32 = 502;
     /// The peer is closing.

@@ -204,7 +204,8 @@ impl<'a> Iterator for Items<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (head, rest) = self.rest.split_first_chunk::<3>()?;
         let [kind, low, high] = *head;
-        let (payload, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
+        let (payload, rest) =
+            rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
         self.rest = rest;
         Some((kind, payload))
     }

@@ -68,7 +68,8 @@ impl Protocol for LengthPrefixed {
     }
 }
 
-/// What a framing without headers can say: a body, nothing about it.
+/// What a framing without headers can say: a body, nothing about it. The codec is left to
+/// what the peers have agreed on.
 pub(super) fn only_bare_push(
     protocol: &dyn Protocol,
     message: &MessageRef<'_>,
@@ -81,6 +82,16 @@ pub(super) fn only_bare_push(
     }
     if !message.metadata.is_empty() {
         return Err(unsupported(protocol, "metadata"));
+    }
+    let is_bare = message.sequence == 0
+        && message.status.is_none()
+        && message.parent.is_none()
+        && message.time_left.is_none();
+    if !is_bare {
+        return Err(unsupported(
+            protocol,
+            "status, sequence, parent and time left",
+        ));
     }
     Ok(())
 }

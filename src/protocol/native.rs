@@ -120,28 +120,28 @@ impl Protocol for Native {
     }
 
     fn decode<'a>(&self, input: &'a [u8], limits: &Limits) -> Result<Decoded<'a>, Error> {
-        let header = match Header::read(input, limits.frame_bytes)? {
+        let header = match Header::read(input)? {
             Ok(header) => header,
             Err(incomplete) => return Ok(incomplete),
         };
         let size = header.size;
+        header.check(limits)?;
         let Some(payload) = input.get(HEADER..size) else {
             return Ok(Decoded::Incomplete { needed: Some(size) });
         };
         let Some(kind) = header.kind else {
             return Ok(Decoded::Skipped { size });
         };
-        if header.flags != 0 {
-            return Err(malformed("reserved flags are set"));
-        }
         let Some((block, body)) = payload.split_at_checked(usize::from(header.extension)) else {
             return Err(malformed("the extension block is longer than its frame"));
         };
-        if body.len() > limits.body_bytes as usize {
-            return Err(body_too_large(body.len(), limits));
-        }
-        let mut message =
-            MessageRef::new(kind, Route::Number(header.route), header.sequence, header.codec, body);
+        let mut message = MessageRef::new(
+            kind,
+            Route::Number(header.route),
+            header.sequence,
+            header.codec,
+            body,
+        );
         if !block.is_empty() {
             match extension::decode(block, &mut message, limits)? {
                 Extension::Understood => {}
@@ -165,20 +165,23 @@ impl Protocol for Native {
     }
 }
 
-/// A frame's header, read and checked against the frame limit.
+/// A frame's header.
 struct Header {
     size: usize,
+    /// The rest is known only once the whole header has come.
     kind: Option<Kind>,
     flags: u8,
     codec: CodecId,
     extension: u16,
     route: u32,
     sequence: u32,
+    is_whole: bool,
 }
 
 impl Header {
-    /// Reads the header at the front of `input`; the inner error is "not yet whole".
-    fn read(input: &[u8], limit: u32) -> Result<Result<Header, Decoded<'static>>, Error> {
+    /// Reads the header at the front of `input`, or as much of it as tells the frame's size;
+    /// the inner error is "not even that".
+    fn read(input: &[u8]) -> Result<Result<Header, Decoded<'static>>, Error> {
         let Some(length) = input.first_chunk::<4>() else {
             return Ok(Err(Decoded::Incomplete { needed: None }));
         };
@@ -186,16 +189,10 @@ impl Header {
         if (length as usize) < HEADER - 4 {
             return Err(malformed("a frame is shorter than its header"));
         }
-        let size = u64::from(length) + 4;
-        if size > u64::from(limit) {
-            let mut limits = Limits::default();
-            limits.frame_bytes = limit;
-            return Err(frame_too_large(size, &limits));
-        }
-        let size = size as usize;
-        let Some(header) = input.first_chunk::<HEADER>() else {
-            return Ok(Err(Decoded::Incomplete { needed: Some(size) }));
-        };
+        let size = usize::try_from(u64::from(length) + 4)
+            .map_err(|_| malformed("a frame is longer than this machine can address"))?;
+        let whole = input.first_chunk::<HEADER>();
+        let header = whole.unwrap_or(&[0; HEADER]);
         Ok(Ok(Header {
             size,
             kind: kind(header[4] & 0x0F),
@@ -204,7 +201,28 @@ impl Header {
             extension: LittleEndian::read_u16(&header[6..8]),
             route: LittleEndian::read_u32(&header[8..12]),
             sequence: LittleEndian::read_u32(&header[12..16]),
+            is_whole: whole.is_some(),
         }))
+    }
+
+    /// Refuses what the header alone shows to be wrong, before a byte of the body is read.
+    fn check(&self, limits: &Limits) -> Result<(), Error> {
+        if self.size > limits.frame_bytes as usize {
+            return Err(frame_too_large(self.size as u64, limits));
+        }
+        if !self.is_whole || self.kind.is_none() {
+            return Ok(());
+        }
+        if self.flags != 0 {
+            return Err(malformed("reserved flags are set"));
+        }
+        let Some(body) = (self.size - HEADER).checked_sub(usize::from(self.extension)) else {
+            return Err(malformed("the extension block is longer than its frame"));
+        };
+        if body > limits.body_bytes as usize {
+            return Err(body_too_large(body, limits));
+        }
+        Ok(())
     }
 }
 

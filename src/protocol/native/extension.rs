@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::malformed;
+use super::{NAMED, malformed};
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Items, MessageRef, MetadataRef, PAIR, Route, pair};
@@ -42,7 +42,9 @@ pub(super) fn encoded_len(message: &MessageRef<'_>) -> Result<u16, Error> {
     u16::try_from(length).map_err(|_| {
         Error::new(
             ErrorKind::TooLarge,
-            format!("status, metadata and route name take {length} bytes; a frame has room for 65,535"),
+            format!(
+                "status, metadata and route name take {length} bytes; a frame has room for 65,535"
+            ),
         )
     })
 }
@@ -71,11 +73,7 @@ pub(super) fn encode(message: &MessageRef<'_>, out: &mut Vec<u8>) {
     }
     for (key, value) in message.metadata.iter() {
         let key_length = (key.len() as u16).to_le_bytes();
-        item(
-            out,
-            PAIR,
-            &[&key_length, key.as_bytes(), value.as_bytes()],
-        );
+        item(out, PAIR, &[&key_length, key.as_bytes(), value.as_bytes()]);
     }
 }
 
@@ -97,9 +95,13 @@ pub(super) fn decode<'a>(
     let mut pairs = 0;
     let mut pair_bytes = 0;
     let mut unknown = None;
+    let mut seen = 0;
     let mut items = Items::new(block);
     for (kind, payload) in items.by_ref() {
         match kind {
+            STATUS | ROUTE_NAME | TIME_LEFT | PARENT if seen & bit(kind) != 0 => {
+                return Err(malformed("an extension item comes twice"));
+            }
             STATUS => message.status = Some(status(payload)?),
             PAIR => {
                 if pair(payload).is_none() {
@@ -107,6 +109,9 @@ pub(super) fn decode<'a>(
                 }
                 pairs += 1;
                 pair_bytes += ITEM_HEAD + payload.len();
+            }
+            ROUTE_NAME if message.route != Route::Number(NAMED) => {
+                return Err(malformed("a route has a number and a name"));
             }
             ROUTE_NAME => message.route = route_name(payload, limits)?,
             TIME_LEFT => {
@@ -117,6 +122,7 @@ pub(super) fn decode<'a>(
             _ if kind & MUST_UNDERSTAND != 0 => unknown = Some(kind),
             _ => {}
         }
+        seen |= bit(kind);
     }
     if !items.rest().is_empty() {
         return Err(malformed("an extension item is cut"));
@@ -129,6 +135,11 @@ pub(super) fn decode<'a>(
         Some(kind) => Extension::Unknown(kind),
         None => Extension::Understood,
     })
+}
+
+/// A bit for each item type that this version knows.
+fn bit(kind: u8) -> u32 {
+    1 << (kind & 0x1F)
 }
 
 fn check_metadata(pairs: usize, bytes: usize, limits: &Limits) -> Result<(), Error> {

@@ -40,7 +40,7 @@ pub const LOWEST: u8 = 1;
 /// The highest version spoken here.
 pub const HIGHEST: u8 = 1;
 /// Bytes of a hello or welcome frame at most.
-pub(crate) const FRAME_LIMIT: u32 = 16 << 10;
+pub(crate) const FRAME_LIMIT: usize = 16 << 10;
 
 const HELLO: u8 = 4;
 const WELCOME: u8 = 5;
@@ -57,7 +57,7 @@ pub fn preface() -> [u8; PREFACE] {
 /// Reads the peer's preface as far as it has come: `None` means more bytes are needed.
 ///
 /// # Errors
-/// `WrongProtocol` from the first byte that is not the magic's, with a guess at what it is.
+/// `WrongProtocol` once four bytes are not the magic, with a guess at what they are.
 pub fn read_preface(input: &[u8]) -> Result<Option<(u8, u8)>, Error> {
     let seen = input.len().min(MAGIC.len());
     if input.get(..seen) != MAGIC.get(..seen) {
@@ -78,8 +78,9 @@ pub fn read_preface(input: &[u8]) -> Result<Option<(u8, u8)>, Error> {
 
 fn wrong_protocol(start: &[u8; 4]) -> Error {
     let guess = match start {
-        b"GET " | b"POST" | b"PUT " | b"HEAD" | b"OPTI" | b"DELE" | b"PATC" | b"CONN"
-        | b"PRI " => "an HTTP request",
+        b"GET " | b"POST" | b"PUT " | b"HEAD" | b"OPTI" | b"DELE" | b"PATC" | b"CONN" | b"PRI " => {
+            "an HTTP request"
+        }
         b"HTTP" => "an HTTP server's answer",
         b"SSH-" => "an SSH peer",
         [0x14..=0x17, 0x03, ..] => "TLS",
@@ -154,13 +155,12 @@ impl PeerLimits {
 
     fn decode(payload: &[u8]) -> Option<Self> {
         let fields = payload.first_chunk::<20>()?;
-        let field = |index: usize| LittleEndian::read_u32(&fields[index * 4..index * 4 + 4]);
         Some(PeerLimits {
-            frame_bytes: field(0),
-            body_bytes: field(1),
-            metadata_bytes: field(2),
-            calls: field(3),
-            call_bytes: field(4),
+            frame_bytes: LittleEndian::read_u32(&fields[0..4]),
+            body_bytes: LittleEndian::read_u32(&fields[4..8]),
+            metadata_bytes: LittleEndian::read_u32(&fields[8..12]),
+            calls: LittleEndian::read_u32(&fields[12..16]),
+            call_bytes: LittleEndian::read_u32(&fields[16..20]),
         })
     }
 }
@@ -245,11 +245,10 @@ impl Welcome {
         body.extend_from_slice(&code.to_le_bytes());
         self.limits.encode(&mut body);
         if let Some(status) = &self.refusal {
-            let text = status.text().as_bytes();
-            let text = text.get(..text.len().min(1024)).unwrap_or_default();
+            let text: String = status.text().chars().take(512).collect();
             body.push(TEXT_ITEM);
             body.extend_from_slice(&(text.len() as u16).to_le_bytes());
-            body.extend_from_slice(text);
+            body.extend_from_slice(text.as_bytes());
         }
         frame(WELCOME, &body)
     }
@@ -298,22 +297,23 @@ fn limits_item(items: &[u8]) -> Option<PeerLimits> {
 
 /// A frame of a handshake kind around a body of this module's making.
 fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0; super::HEADER];
-    LittleEndian::write_u32(&mut frame[0..4], (super::HEADER - 4 + body.len()) as u32);
-    frame[4] = kind;
-    frame.extend_from_slice(body);
-    frame
+    let mut header = [0; super::HEADER];
+    LittleEndian::write_u32(&mut header[0..4], (super::HEADER - 4 + body.len()) as u32);
+    header[4] = kind;
+    [&header, body].concat()
 }
 
 /// The body of the frame at the front of `input`, if it is whole and of this kind.
-fn unframe<'a>(
-    input: &'a [u8],
-    kind: u8,
-    what: &str,
-) -> Result<Option<(&'a [u8], usize)>, Error> {
-    let Ok(header) = Header::read(input, FRAME_LIMIT)? else {
+fn unframe<'a>(input: &'a [u8], kind: u8, what: &str) -> Result<Option<(&'a [u8], usize)>, Error> {
+    let Ok(header) = Header::read(input)? else {
         return Ok(None);
     };
+    if header.size > FRAME_LIMIT {
+        return Err(Error::new(
+            ErrorKind::FrameTooLarge,
+            format!("{what} of {} bytes passes {FRAME_LIMIT}", header.size),
+        ));
+    }
     if input.get(4).is_some_and(|byte| *byte != kind) {
         return Err(Error::new(
             ErrorKind::Malformed,

@@ -1,0 +1,127 @@
+//! The client: a session that this side dialled.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::config::{Config, deadline};
+use crate::connection::handshake::Greeting;
+use crate::connection::threads::Places;
+use crate::connection::{Agreed, Connection, socket, start};
+use crate::error::Error;
+use crate::message::SessionId;
+use crate::protocol::Framing;
+use crate::protocol::native::handshake::PeerLimits;
+use crate::router::{HandlersBuilder, Router, handler_methods};
+use crate::session::Session;
+
+/// A session that this side dialled; everything a [`Session`] can do.
+///
+/// Clones share the session. Dropping the last one writes what the system takes at once, says
+/// goodbye and closes the writing half, without waiting; [`Session::shutdown`] waits.
+#[derive(Clone)]
+#[doc(alias = "dialer")]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    session: Session,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.session.connection.leave();
+    }
+}
+
+impl Client {
+    /// Connects with all defaults and no handlers; see [`ClientBuilder::connect`].
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`].
+    pub fn connect(address: impl ToString) -> Result<Client, Error> {
+        Client::builder().connect(address)
+    }
+
+    /// Sets handlers, limits and options before connecting.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// The session by itself: a handle that does not keep it open.
+    pub fn session(&self) -> Session {
+        self.handle.session.clone()
+    }
+}
+
+impl Deref for Client {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.handle.session
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.handle.session).finish()
+    }
+}
+
+/// A client in the making.
+#[must_use = "nothing is dialled before connect"]
+#[derive(Default)]
+pub struct ClientBuilder {
+    handlers: HandlersBuilder,
+    config: Config,
+    framing: Framing,
+}
+
+impl ClientBuilder {
+    handler_methods!();
+
+    /// Connects to `HOST:PORT`: a name, an IPv4 address, or an IPv6 address in brackets. All
+    /// addresses of a name are tried in turn, within `timeouts.connect`. It returns after the
+    /// server's welcome.
+    ///
+    /// # Errors
+    /// `ConnectFailed`, `Timeout`, `WrongProtocol` if something else listens there, `Version`,
+    /// `Refused` or `Overloaded` by the server, `InvalidInput` for mistakes in the builder or
+    /// the address.
+    pub fn connect(self, address: impl ToString) -> Result<Client, Error> {
+        let handlers = Arc::new(self.handlers.build()?);
+        let config = Arc::new(self.config);
+        let places = Places::take(2)?;
+        let limit = deadline(Instant::now(), config.timeouts.connect);
+        let (socket, peer) = socket::dial(&address.to_string(), &config.socket, limit)?;
+        let (agreed, received) = if self.framing.has_handshake() {
+            let mut greeting = Greeting::new(&socket, config.timeouts.handshake);
+            let agreed = greeting.greet(&config)?;
+            (agreed, greeting.finish()?)
+        } else {
+            let agreed = Agreed {
+                id: SessionId(0),
+                peer_limits: PeerLimits::announced(&config.limits),
+            };
+            (agreed, Vec::new())
+        };
+        let connection = Connection::new(socket, peer, self.framing, config, agreed, places)?;
+        start(&connection, Router::new(handlers, None), &received)?;
+        Ok(Client {
+            handle: Arc::new(Handle {
+                session: Session::new(connection),
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("config", &self.config)
+            .field("framing", &self.framing)
+            .finish_non_exhaustive()
+    }
+}

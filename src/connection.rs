@@ -1,0 +1,257 @@
+//! The driver: one socket with its reader thread and its writer role.
+//!
+//! What is said over the connection is decided by [`link`](crate::link) and framed by
+//! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
+//!
+//! - `sending`: messages into the queue, or into what the reader gathers
+//! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
+//! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
+//!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
+//!   what such a thread knows about itself
+//! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
+//! - `ending`: closing, failing, and the report at the end
+//! - `handshake`, `socket`, `threads`: what comes before
+
+mod buffer;
+pub(crate) mod calling;
+pub(crate) mod ending;
+pub(crate) mod handshake;
+mod order;
+mod output;
+mod reading;
+mod receiving;
+pub(crate) mod scratch;
+mod seat;
+mod sending;
+pub(crate) mod socket;
+pub(crate) mod threads;
+pub(crate) mod waiter;
+mod writing;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use socket2::Socket;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::link::closing::Closing;
+use crate::link::delivery::Delivery;
+use crate::link::watch::{Budget, Watch};
+use crate::message::{MessageRef, SessionId};
+use crate::protocol::Framing;
+use crate::protocol::native::handshake::PeerLimits;
+use crate::queue::{Bell, Bound, SendQueue};
+use crate::stats::{Counters, Stats};
+use crate::timer::{Timed, Timer};
+
+use self::calling::OpenCalls;
+use self::ending::Ending;
+pub use self::ending::{CloseReason, CloseReport};
+use self::output::WriteHalf;
+pub(crate) use self::reading::{prepare, start};
+pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
+use self::sending::Gather;
+pub(crate) use self::sending::Wait;
+use self::threads::Places;
+pub(crate) use self::writing::Company;
+
+/// Where messages and events go: what the layers above implement. It is owned by the reader
+/// thread and dropped with it, so that nothing above can keep a dead connection alive.
+pub(crate) trait Dispatch: Send + Sync + 'static {
+    /// The session begins; no message has been read yet.
+    fn connected(&self, connection: &Arc<Connection>);
+
+    /// A push or a call. A call must be answered, now or later.
+    fn message(&self, connection: &Arc<Connection>, message: &MessageRef<'_>, wire_bytes: usize);
+
+    /// The session has ended; called once, after the last message.
+    fn closed(&self, connection: &Arc<Connection>, report: &CloseReport);
+}
+
+/// What the handshake agreed on.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreed {
+    pub(crate) id: SessionId,
+    pub(crate) peer_limits: PeerLimits,
+}
+
+/// One connection, shared by its threads and all who send on it.
+pub(crate) struct Connection {
+    pub(crate) id: SessionId,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    pub(crate) framing: Framing,
+    pub(crate) config: Arc<Config>,
+    pub(crate) counters: Counters,
+    peer_limits: PeerLimits,
+    queue: SendQueue,
+    gather: Mutex<Gather>,
+    role: Mutex<WriteHalf>,
+    bell: Bell,
+    writer_started: AtomicBool,
+    /// The kernel took no more; the writer thread waits until it does.
+    blocked: AtomicBool,
+    /// Control frames that the writer role must write, as bits.
+    due: AtomicU8,
+    /// When this side last wrote without the writer thread, in microseconds since `begun`.
+    wrote_inline: AtomicUsize,
+    begun: Instant,
+    calls: Mutex<OpenCalls>,
+    calls_freed: Condvar,
+    /// Calls of the peer that are not answered.
+    incoming: AtomicUsize,
+    closing: Mutex<Closing>,
+    is_closing: AtomicBool,
+    /// The line is dead; only the report is still to come.
+    over: AtomicBool,
+    delivery: Mutex<Delivery>,
+    watch: Mutex<Watch>,
+    budget: Mutex<Budget>,
+    socket: Mutex<Option<Arc<Socket>>>,
+    ending: Mutex<Ending>,
+    ended: Condvar,
+    timer: Arc<Timer>,
+    next_check: Mutex<Option<Instant>>,
+    me: Weak<Connection>,
+    /// For the reader and the writer thread; substitutes take their own.
+    _places: Places,
+}
+
+impl Connection {
+    /// A connection over a socket that has passed its handshake. No thread runs yet.
+    pub(crate) fn new(
+        socket: Socket,
+        peer: SocketAddr,
+        framing: Framing,
+        config: Arc<Config>,
+        agreed: Agreed,
+        places: Places,
+    ) -> Result<Arc<Connection>, Error> {
+        let timer = Timer::shared()?;
+        let now = Instant::now();
+        let local = socket
+            .local_addr()
+            .ok()
+            .and_then(|local| local.as_socket())
+            .unwrap_or(peer);
+        let limits = config.limits.clone();
+        let bound = Bound {
+            bytes: limits.queued_bytes as usize,
+            messages: limits.queued_messages as usize,
+            reply_reserve: limits.reply_reserve_bytes as usize,
+        };
+        let socket = Arc::new(socket);
+        Ok(Arc::new_cyclic(|me| Connection {
+            id: agreed.id,
+            peer,
+            local,
+            framing,
+            counters: Counters::default(),
+            peer_limits: agreed.peer_limits,
+            queue: SendQueue::new(bound),
+            gather: Mutex::new(Gather::default()),
+            role: Mutex::new(WriteHalf::new(socket.clone())),
+            bell: Bell::new(),
+            writer_started: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
+            due: AtomicU8::new(0),
+            wrote_inline: AtomicUsize::new(0),
+            begun: now,
+            calls: Mutex::new(OpenCalls::new(&limits, &agreed.peer_limits)),
+            calls_freed: Condvar::new(),
+            incoming: AtomicUsize::new(0),
+            closing: Mutex::new(Closing::default()),
+            is_closing: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            delivery: Mutex::new(Delivery::default()),
+            watch: Mutex::new(Watch::new(&config.timeouts)),
+            budget: Mutex::new(Budget::new(limits.control_frames_per_second, now)),
+            socket: Mutex::new(Some(socket)),
+            ending: Mutex::new(Ending::default()),
+            ended: Condvar::new(),
+            timer,
+            next_check: Mutex::new(None),
+            me: me.clone(),
+            config,
+            _places: places,
+        }))
+    }
+
+    /// What was counted so far.
+    pub(crate) fn stats(&self, now: Instant) -> Stats {
+        let mut stats = self.counters.snapshot(now);
+        stats.sessions = u64::from(!self.is_over());
+        stats.queued_bytes = self.queue.used_bytes() as u64;
+        stats.calls_in_flight = self.calls.lock().open_calls() as u64;
+        stats
+    }
+
+    /// Comes back to [`on_time`](Timed::on_time) by then.
+    fn schedule(&self, at: Instant) {
+        let mut next = self.next_check.lock();
+        if next.is_none_or(|next| at < next) {
+            *next = Some(at);
+            self.timer.schedule(at, self.me.clone());
+        }
+    }
+}
+
+impl Timed for Connection {
+    fn on_time(&self, now: Instant) -> Option<Instant> {
+        *self.next_check.lock() = None;
+        if self.is_over() {
+            return None;
+        }
+        let next = [
+            self.check_peer(now),
+            self.check_closing(now),
+            self.check_calls(now),
+            self.check_gathered(now),
+        ];
+        let next = next.into_iter().flatten().min();
+        let mut next_check = self.next_check.lock();
+        match (next, *next_check) {
+            // Somebody else has scheduled an earlier look meanwhile.
+            (Some(next), Some(scheduled)) if scheduled <= next => None,
+            (Some(next), _) => {
+                *next_check = Some(next);
+                Some(next)
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+impl Connection {
+    /// Cuts off a peer that broke a deadline.
+    fn check_peer(&self, now: Instant) -> Option<Instant> {
+        let watch = self.watch.lock();
+        match watch.check(now) {
+            Ok(()) => watch.deadline(),
+            Err(error) => {
+                drop(watch);
+                self.fail(error);
+                None
+            }
+        }
+    }
+
+    /// Whether pushes and calls are refused because the session closes.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("peer", &self.peer)
+            .field("protocol", &self.framing.name())
+            .finish_non_exhaustive()
+    }
+}

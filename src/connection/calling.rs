@@ -1,0 +1,253 @@
+//! Calls of this side: opened, waited for, answered, given up.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::MutexGuard;
+
+use super::seat;
+use super::waiter::{Ready, Waiter};
+use super::{Company, Connection, Wait};
+use crate::config::Limits;
+use crate::error::{Error, ErrorKind};
+use crate::link::calls::{Allowance, Calls, Completion};
+use crate::message::{Kind, MessageRef};
+use crate::protocol::native::handshake::PeerLimits;
+
+/// The calls that wait for replies, and how many callers wait to open one.
+pub(super) struct OpenCalls {
+    calls: Calls<Arc<Waiter>>,
+    waiting: usize,
+}
+
+impl OpenCalls {
+    pub(super) fn new(limits: &Limits, peer: &PeerLimits) -> Self {
+        OpenCalls {
+            calls: Calls::new(Allowance {
+                calls: limits.pending_calls.min(peer.calls) as usize,
+                bytes: peer.call_bytes as usize,
+            }),
+            waiting: 0,
+        }
+    }
+
+    pub(super) fn open_calls(&self) -> usize {
+        self.calls.open_calls()
+    }
+}
+
+impl Connection {
+    /// Opens a call and sends it; the sequence is for [`give_up_call`](Self::give_up_call).
+    ///
+    /// Waits until `deadline` for room in the queue and among the calls in flight.
+    pub(crate) fn open_call(
+        &self,
+        mut message: MessageRef<'_>,
+        waiter: &Arc<Waiter>,
+        deadline: Option<Instant>,
+    ) -> Result<u32, Error> {
+        self.check_carries(Kind::Call)?;
+        let (sequence, company) = self.admit_call(message.body.len(), waiter, deadline)?;
+        message.sequence = sequence;
+        message.parent = seat::parent_on(self);
+        if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
+            let mut open = self.calls.lock();
+            open.calls.withdraw(sequence);
+            self.call_ended(open);
+            return Err(error);
+        }
+        self.counters.calls_sent.fetch_add(1);
+        Ok(sequence)
+    }
+
+    fn admit_call(
+        &self,
+        bytes: usize,
+        waiter: &Arc<Waiter>,
+        deadline: Option<Instant>,
+    ) -> Result<(u32, Company), Error> {
+        let mut open = self.calls.lock();
+        loop {
+            if let Ok(sequence) = open.calls.open(waiter.clone(), bytes) {
+                let company = match open.calls.open_calls() {
+                    1 => Company::Alone,
+                    _ => Company::Crowded,
+                };
+                return Ok((sequence, company));
+            }
+            if open.calls.is_closed() {
+                drop(open);
+                return Err(self.closed_error());
+            }
+            drop(open);
+            seat::before_wait()?;
+            open = self.calls.lock();
+            if open.calls.admits(bytes) || open.calls.is_closed() {
+                continue;
+            }
+            open.waiting += 1;
+            let timed_out = match deadline {
+                Some(deadline) => self.calls_freed.wait_until(&mut open, deadline).timed_out(),
+                None => {
+                    self.calls_freed.wait(&mut open);
+                    false
+                }
+            };
+            open.waiting -= 1;
+            if timed_out && !open.calls.admits(bytes) && !open.calls.is_closed() {
+                let Allowance { calls, bytes } = open.calls.allowance();
+                return Err(Error::new(
+                    ErrorKind::TooManyInFlight,
+                    format!(
+                        "{calls} calls (limits.pending_calls, or limits.incoming_calls of the peer) \
+                         or {bytes} bytes of calls (limits.incoming_call_bytes of the peer) are in flight"
+                    ),
+                ));
+            }
+        }
+    }
+
+    /// After a call left the table: lets a waiting caller in, and a close go on.
+    fn call_ended(&self, open: MutexGuard<'_, OpenCalls>) {
+        let (waiting, left) = (open.waiting, open.open_calls());
+        drop(open);
+        if waiting > 0 {
+            self.calls_freed.notify_all();
+        }
+        if self.is_closing() {
+            self.update_closing(left);
+        }
+    }
+
+    /// A reply has come: fills its waiter. The answer is a callback that is to be run now.
+    pub(super) fn complete_call(&self, message: &MessageRef<'_>) -> Result<Option<Ready>, Error> {
+        let mut open = self.calls.lock();
+        let completion = open.calls.complete(message.sequence);
+        match completion {
+            Completion::Unknown => drop(open),
+            _ => self.call_ended(open),
+        }
+        match completion {
+            Completion::Waiting(waiter) => Ok(waiter.reply(message)),
+            Completion::Late => {
+                self.counters.late_replies.fetch_add(1);
+                Ok(None)
+            }
+            Completion::Unknown => {
+                self.counters.unknown_replies.fetch_add(1);
+                self.spend_budget()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The caller leaves; `false` if the call has ended already, and its waiter is or will at
+    /// once be filled.
+    pub(crate) fn give_up_call(&self, sequence: u32) -> bool {
+        let waiter = self.calls.lock().calls.abandon(sequence);
+        if waiter.is_none() {
+            return false;
+        }
+        self.counters.calls_given_up.fetch_add(1);
+        self.send_cancel(sequence);
+        true
+    }
+
+    /// Waits for the outcome of a call until its deadline.
+    ///
+    /// Afterwards the waiter is filled, or the call is given up and the error says so.
+    pub(crate) fn wait_call(
+        &self,
+        sequence: u32,
+        waiter: &Waiter,
+        start: Instant,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
+        if !waiter.is_done() {
+            if let Err(error) = seat::before_wait() {
+                if self.give_up_call(sequence) {
+                    return Err(error);
+                }
+            }
+        }
+        if waiter.wait(start, deadline, true) {
+            return Ok(());
+        }
+        if self.give_up_call(sequence) {
+            return Err(call_timeout());
+        }
+        waiter.wait(start, None, false);
+        Ok(())
+    }
+
+    /// Nobody waits for this call: the timer ends it at its deadline.
+    pub(crate) fn expire_call(&self, sequence: u32, deadline: Option<Instant>) {
+        if let Some(deadline) = deadline {
+            self.calls.lock().calls.set_expiry(sequence, deadline);
+            self.schedule(deadline);
+        }
+    }
+
+    /// Ends the calls whose time has passed; their callbacks run on the callback thread.
+    pub(super) fn check_calls(&self, now: Instant) -> Option<Instant> {
+        let mut open = self.calls.lock();
+        let expired = open.calls.expire(now);
+        let next = open.calls.next_expiry();
+        drop(open);
+        for (sequence, waiter) in expired {
+            self.counters.calls_given_up.fetch_add(1);
+            self.send_cancel(sequence);
+            self.run_later(waiter.fail(call_timeout()));
+        }
+        next
+    }
+
+    /// Runs a callback on the callback thread.
+    pub(super) fn run_later(&self, ready: Option<Ready>) {
+        if let Some((callback, answer)) = ready {
+            self.timer.call_back(Box::new(move || callback(answer)));
+        }
+    }
+
+    /// Whether a call of the peer was made by a handler that serves an open call of this side.
+    pub(super) fn descends_from_open_call(&self, message: &MessageRef<'_>) -> bool {
+        message.kind == Kind::Call
+            && message.parent.is_some_and(|parent| {
+                let mut open = self.calls.lock();
+                open.calls.waiter(parent).is_some()
+            })
+    }
+
+    /// A push cannot be held while handlers wait: ends their calls, so that they return.
+    pub(super) fn release_waiting_handlers(&self) {
+        let released = self
+            .calls
+            .lock()
+            .calls
+            .abandon_if(|waiter| waiter.in_handler());
+        for (sequence, waiter) in released {
+            self.send_cancel(sequence);
+            self.run_later(waiter.fail(Error::new(
+                ErrorKind::WouldDeadlock,
+                "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler waits for a call",
+            )));
+        }
+    }
+
+    /// Ends all calls; `was_sent` tells whether the peer may have seen one.
+    pub(super) fn fail_calls(&self, reason: &Error, was_sent: impl Fn(u32) -> bool) {
+        let waiters = self.calls.lock().calls.close();
+        self.calls_freed.notify_all();
+        for (sequence, waiter) in waiters {
+            let error = Error::disconnected(reason, was_sent(sequence));
+            self.run_later(waiter.fail(error));
+        }
+    }
+}
+
+fn call_timeout() -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        "no reply within the time limit of the call (timeouts.call, or its own)",
+    )
+}

@@ -1,0 +1,367 @@
+//! How a connection ends: the close handshake driven, failures, and the report.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use super::writing::{FINAL, GOODBYE};
+use crate::error::{Error, ErrorKind};
+use crate::link::closing::Open;
+use crate::message::{Kind, SessionId};
+use crate::protocol::Decoded;
+use crate::stats::Count;
+
+/// How long the threads of an ended connection are waited for.
+const LAST_STEPS: Duration = Duration::from_millis(100);
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// Both sides said goodbye; or, in a protocol without goodbye, the stream ended between
+    /// two messages.
+    Clean,
+    /// The stream ended between two messages, without a goodbye.
+    Ended,
+    /// The stream ended inside a message.
+    Truncated,
+    /// The connection was reset, or writing failed.
+    Reset,
+    /// This side cut it off: by abort, a time limit or a limit. The error says which.
+    Cut,
+}
+
+/// How the stream of bytes from the peer ended.
+#[derive(Debug)]
+pub(super) enum StreamEnd {
+    /// Between two frames.
+    Whole,
+    /// Inside a frame.
+    Cut,
+    /// With an error of the socket.
+    Error(Error),
+}
+
+/// What is known when a session is over. "Written" means: handed to the kernel as a whole.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CloseReport {
+    /// The session.
+    pub session: SessionId,
+    /// Why it ended.
+    pub reason: CloseReason,
+    /// What went wrong, unless the reason is `Clean`.
+    pub error: Option<Error>,
+    /// Accepted here and never handed to the kernel: certainly lost.
+    pub not_written: Count,
+    /// Written, and the peer has not said that it came: perhaps lost.
+    pub unconfirmed: Count,
+    /// Received by the peer.
+    pub confirmed: Count,
+    /// Received here.
+    pub received: Count,
+}
+
+impl fmt::Display for CloseReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "session {} closed ({:?}): confirmed {}, unconfirmed {}, not written {}, received {}",
+            self.session,
+            self.reason,
+            self.confirmed,
+            self.unconfirmed,
+            self.not_written,
+            self.received
+        )?;
+        match &self.error {
+            Some(error) => write!(f, "; {error}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the end came about, as it becomes known.
+#[derive(Default)]
+pub(super) struct Ending {
+    reason: Option<(CloseReason, Error)>,
+    not_written: Count,
+    report: Option<CloseReport>,
+    threads: usize,
+}
+
+/// Counts a thread of the connection while it lives.
+pub(super) struct ThreadGuard(Arc<Connection>);
+
+impl Drop for ThreadGuard {
+    fn drop(&mut self) {
+        self.0.ending.lock().threads -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
+impl Connection {
+    pub(super) fn count_thread(&self) -> Option<ThreadGuard> {
+        let me = self.me.upgrade()?;
+        self.ending.lock().threads += 1;
+        Some(ThreadGuard(me))
+    }
+
+    /// Whether the line is dead.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// What ended the line, if it is dead.
+    pub(super) fn end_reason(&self) -> Option<Error> {
+        let ending = self.ending.lock();
+        ending.reason.as_ref().map(|(_, error)| error.clone())
+    }
+
+    /// The error of an operation on a session that closes or is over.
+    pub(super) fn closed_error(&self) -> Error {
+        match self.end_reason() {
+            Some(reason) => Error::disconnected(&reason, false),
+            None => Error::new(ErrorKind::Closed, "the session is closed"),
+        }
+    }
+
+    /// Begins the close handshake; it ends by itself, at the latest after the limit.
+    pub(crate) fn begin_close(&self, limit: Duration) {
+        let mut closing = self.closing.lock();
+        let begins = closing.begin(Instant::now(), limit);
+        let deadline = closing.deadline();
+        drop(closing);
+        self.is_closing.store(true, Ordering::SeqCst);
+        if let Some(deadline) = deadline {
+            self.schedule(deadline);
+        }
+        if begins {
+            self.queue.close_to_requests();
+            self.owe(GOODBYE);
+        }
+    }
+
+    /// Ends the connection at once; what is not written is lost, and counted.
+    pub(crate) fn abort(&self) {
+        self.fail(Error::new(ErrorKind::Closed, "the session was aborted"));
+    }
+
+    /// For the last handle of a client: writes what the kernel takes, never blocks.
+    pub(crate) fn leave(&self) {
+        if self.is_over() || self.is_closing() {
+            return;
+        }
+        self.begin_close(self.config.timeouts.close);
+        self.write_and_half_close();
+    }
+
+    /// The goodbye is on its way.
+    pub(super) fn goodbye_written(&self) {
+        self.closing.lock().goodbye_sent();
+        // The role is held here: what follows is written in the same turn or by its holder.
+        self.mark_final(None);
+    }
+
+    /// The peer has said goodbye.
+    pub(super) fn goodbye_received(&self) {
+        self.closing.lock().goodbye_received();
+        self.begin_close(self.config.timeouts.close);
+        let open = self.calls.lock().open_calls();
+        self.update_closing(open);
+    }
+
+    /// A call of the peer was answered.
+    pub(super) fn incoming_answered(&self) {
+        self.incoming.fetch_sub(1, Ordering::SeqCst);
+        if self.is_closing() {
+            let open = self.calls.lock().open_calls();
+            self.update_closing(open);
+        }
+    }
+
+    /// Something that the closing waits for has come.
+    pub(super) fn update_closing(&self, outgoing: usize) {
+        if self.mark_final(Some(outgoing)) {
+            self.owe(0);
+        }
+    }
+
+    fn mark_final(&self, outgoing: Option<usize>) -> bool {
+        let outgoing = outgoing.unwrap_or_else(|| self.calls.lock().open_calls());
+        let open = Open {
+            outgoing,
+            incoming: self.incoming.load(Ordering::SeqCst),
+        };
+        let due = self.closing.lock().final_is_due(open);
+        if due {
+            self.due.fetch_or(FINAL, Ordering::SeqCst);
+        }
+        due
+    }
+
+    pub(super) fn check_closing(&self, now: Instant) -> Option<Instant> {
+        let deadline = self.closing.lock().deadline()?;
+        if now < deadline {
+            return Some(deadline);
+        }
+        self.fail(close_timeout());
+        None
+    }
+
+    /// The line is dead, by this side's doing or because writing failed.
+    pub(crate) fn fail(&self, error: Error) {
+        let reason = match error.kind() {
+            ErrorKind::Disconnected => CloseReason::Reset,
+            _ => CloseReason::Cut,
+        };
+        self.end(reason, error);
+    }
+
+    /// The line is dead: everybody who waits returns, and what was not written is counted. The
+    /// first reason is the one that stays.
+    fn end(&self, reason: CloseReason, error: Error) {
+        let mut ending = self.ending.lock();
+        if ending.reason.is_some() {
+            return;
+        }
+        ending.reason = Some((reason, error.clone()));
+        drop(ending);
+        self.queue.close();
+        if let Some(socket) = self.socket.lock().take() {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+        let mut unsent = HashSet::new();
+        let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
+        self.ending.lock().not_written = lost;
+        self.over.store(true, Ordering::SeqCst);
+        self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
+        self.bell.ring();
+    }
+
+    /// Notes the calls among frames that were not written: nobody can have executed them.
+    fn note_calls(&self, mut frames: &[u8], unsent: &mut HashSet<u32>) {
+        while let Ok(Decoded::Message { message, size }) =
+            self.framing.decode(frames, &self.config.limits)
+        {
+            if message.kind == Kind::Call {
+                unsent.insert(message.sequence);
+            }
+            frames = frames.get(size..).unwrap_or_default();
+        }
+    }
+
+    /// The stream from the peer has ended: between two frames, inside one, or by an error.
+    pub(super) fn stream_ended(&self, how: StreamEnd) {
+        let has_goodbye = self.framing.protocol().carries(Kind::Goodbye);
+        let said_goodbye = self.closing.lock().has_received_goodbye();
+        let (reason, error) = match how {
+            StreamEnd::Cut => (
+                CloseReason::Truncated,
+                Error::new(ErrorKind::Disconnected, "the stream ended inside a frame"),
+            ),
+            StreamEnd::Error(error) if !said_goodbye => (CloseReason::Reset, error),
+            StreamEnd::Whole if has_goodbye && !said_goodbye => (
+                CloseReason::Ended,
+                Error::new(
+                    ErrorKind::Disconnected,
+                    "the peer closed the connection without a goodbye",
+                ),
+            ),
+            StreamEnd::Whole | StreamEnd::Error(_) => (
+                CloseReason::Clean,
+                Error::new(ErrorKind::Closed, "the session is closed"),
+            ),
+        };
+        self.end(reason, error);
+    }
+
+    /// The report; everything that came has been handed on.
+    pub(super) fn report(&self) -> CloseReport {
+        let sent = self.counters.sent();
+        let confirmed = self.delivery.lock().confirmed(sent);
+        let ending = self.ending.lock();
+        let (reason, error) = match &ending.reason {
+            None | Some((CloseReason::Clean, _)) => (CloseReason::Clean, None),
+            Some((reason, error)) => (*reason, Some(error.clone())),
+        };
+        CloseReport {
+            session: self.id,
+            reason,
+            error,
+            not_written: ending.not_written,
+            unconfirmed: sent.less(confirmed),
+            confirmed,
+            received: self.counters.received(),
+        }
+    }
+
+    /// The closed event has been delivered: everybody who waits for the end may go on.
+    pub(super) fn announce_end(&self, report: CloseReport) {
+        self.ending.lock().report = Some(report);
+        self.ended.notify_all();
+    }
+
+    /// Waits for the report, and then briefly for the threads.
+    pub(crate) fn wait_ended(&self, deadline: Option<Instant>) -> Option<CloseReport> {
+        let mut ending = self.ending.lock();
+        while ending.report.is_none() {
+            match deadline {
+                Some(deadline) => {
+                    if self.ended.wait_until(&mut ending, deadline).timed_out() {
+                        break;
+                    }
+                }
+                None => self.ended.wait(&mut ending),
+            }
+        }
+        let report = ending.report.clone()?;
+        let deadline = Instant::now() + LAST_STEPS;
+        while ending.threads > 0 {
+            if self.ended.wait_until(&mut ending, deadline).timed_out() {
+                break;
+            }
+        }
+        Some(report)
+    }
+
+    /// Cuts off what did not close in time; the report is what is known by then.
+    pub(crate) fn cut(&self) -> CloseReport {
+        self.fail(close_timeout());
+        let deadline = Instant::now() + LAST_STEPS;
+        self.wait_ended(Some(deadline))
+            .unwrap_or_else(|| self.report())
+    }
+
+    /// Whether everything that was queued has been handed to the kernel by the deadline.
+    pub(crate) fn flush(&self, deadline: Option<Instant>) -> Result<(), Error> {
+        super::before_wait()?;
+        self.flush_gathered();
+        self.drain_inline();
+        if self.queue.wait_settled(deadline) {
+            return match self.end_reason() {
+                Some(reason) if reason.kind() != ErrorKind::Closed => {
+                    Err(Error::disconnected(&reason, false))
+                }
+                _ => Ok(()),
+            };
+        }
+        if self.is_over() {
+            return Err(self.closed_error());
+        }
+        Err(Error::new(
+            ErrorKind::Timeout,
+            "the send queue did not drain within the time limit of the flush",
+        ))
+    }
+}
+
+fn close_timeout() -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        "the session did not close within its time limit (timeouts.close, or the caller's)",
+    )
+}

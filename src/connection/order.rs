@@ -1,0 +1,167 @@
+//! Which thread of a connection reads, which one runs handlers in order, and what is held back
+//! meanwhile.
+//!
+//! One thread reads at a time. When a handler is about to wait, its thread hands the reading to
+//! a substitute and is *away*: it alone may run the messages that follow in order. Meanwhile
+//! the substitute completes replies, runs at once what descends from an open call, and holds
+//! the rest back. When the handler returns, its thread works off what was held and then rests;
+//! the substitute is the reader from then on.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::buffer::ReadBuffer;
+use crate::config::Limits;
+use crate::error::{Error, ErrorKind};
+use crate::message::{Message, MessageRef};
+
+/// Handlers of one connection that wait at the same time.
+const DEPTH: usize = 16;
+
+/// What the reader threads of one connection share.
+#[derive(Default)]
+pub(super) struct Order {
+    desk: Mutex<Desk>,
+    changed: Condvar,
+    /// Whether the thread that runs handlers in order does not read. Written under the desk's
+    /// lock, read without it.
+    away: AtomicBool,
+}
+
+#[derive(Default)]
+struct Desk {
+    /// The buffer on its way to the next reader.
+    handed: Option<ReadBuffer>,
+    /// Threads at rest that can read.
+    resting: usize,
+    /// Handlers that wait.
+    depth: usize,
+    held: VecDeque<(Message, usize)>,
+    held_bytes: usize,
+    finished: bool,
+}
+
+/// What became of a message that was to be held back.
+pub(super) enum Held {
+    Yes,
+    /// There is no room.
+    Full,
+    /// The thread that runs handlers in order reads again: it is the caller.
+    InOrder,
+}
+
+impl Order {
+    pub(super) fn is_away(&self) -> bool {
+        self.away.load(Ordering::Acquire)
+    }
+
+    /// The calling reader's handler is about to wait: another thread gets the buffer, either
+    /// one that rests or one that `start` starts. The answer is whether the caller is the
+    /// thread that is away now; otherwise its handler was let past the order.
+    pub(super) fn hand_over(
+        &self,
+        buffer: ReadBuffer,
+        start: impl FnOnce(ReadBuffer) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let mut desk = self.desk.lock();
+        if desk.depth >= DEPTH {
+            return Err(Error::new(
+                ErrorKind::WouldDeadlock,
+                format!("{DEPTH} handlers of this connection wait already"),
+            ));
+        }
+        // A handler that was let past the order, and whose waiting elder has returned, is the
+        // eldest now.
+        let becomes_away = !self.away.swap(true, Ordering::AcqRel);
+        if desk.resting > 0 {
+            desk.handed = Some(buffer);
+        } else if let Err(error) = start(buffer) {
+            if becomes_away {
+                self.away.store(false, Ordering::Release);
+            }
+            return Err(error);
+        }
+        desk.depth += 1;
+        drop(desk);
+        self.changed.notify_all();
+        Ok(becomes_away)
+    }
+
+    /// Holds a message back for the thread that is away.
+    pub(super) fn hold(&self, message: &MessageRef<'_>, size: usize, limits: &Limits) -> Held {
+        let mut desk = self.desk.lock();
+        if !self.is_away() {
+            return Held::InOrder;
+        }
+        let has_room = desk.held.is_empty()
+            || (desk.held_bytes + size <= limits.backlog_bytes as usize
+                && desk.held.len() < limits.backlog_messages as usize);
+        if !has_room {
+            return Held::Full;
+        }
+        desk.held_bytes += size;
+        desk.held.push_back((message.to_message(), size));
+        Held::Yes
+    }
+
+    /// Waits until something that was held back is gone, or nobody is away.
+    pub(super) fn wait_for_room(&self) {
+        let mut desk = self.desk.lock();
+        let before = desk.held.len();
+        while self.is_away() && desk.held.len() >= before {
+            self.changed.wait(&mut desk);
+        }
+    }
+
+    /// The next message that was held back for the thread that is away; with `None` it is away
+    /// no more.
+    pub(super) fn next_held(&self) -> Option<(Message, usize)> {
+        let mut desk = self.desk.lock();
+        let next = desk.held.pop_front();
+        match &next {
+            Some((_, size)) => desk.held_bytes -= size,
+            None => {
+                desk.depth -= 1;
+                self.away.store(false, Ordering::Release);
+            }
+        }
+        drop(desk);
+        self.changed.notify_all();
+        next
+    }
+
+    /// A handler that was let past the order has returned from waiting.
+    pub(super) fn nested_returns(&self) {
+        self.desk.lock().depth -= 1;
+    }
+
+    /// Waits for a buffer to read on with; `None` if the connection has ended.
+    pub(super) fn rest(&self) -> Option<ReadBuffer> {
+        let mut desk = self.desk.lock();
+        desk.resting += 1;
+        loop {
+            if let Some(buffer) = desk.handed.take() {
+                desk.resting -= 1;
+                return Some(buffer);
+            }
+            if desk.finished {
+                return None;
+            }
+            self.changed.wait(&mut desk);
+        }
+    }
+
+    /// Nothing is read any more: waits for the thread that is away, and sends those at rest
+    /// home.
+    pub(super) fn finish(&self) {
+        let mut desk = self.desk.lock();
+        while self.is_away() {
+            self.changed.wait(&mut desk);
+        }
+        desk.finished = true;
+        drop(desk);
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,343 @@
+//! The reader thread: reads, parses in place, runs handlers inline, hands replies to their
+//! callers; and the threads that stand in for it while a handler waits (see `order`).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::buffer::ReadBuffer;
+use super::ending::StreamEnd;
+use super::order::{Held, Order};
+use super::seat::{HandOver, Seat};
+use super::threads::{self, Places};
+use super::{Connection, Dispatch};
+use crate::error::{Error, ErrorKind};
+use crate::message::{Kind, MessageRef};
+use crate::protocol::Decoded;
+
+/// What the reader threads of one connection share.
+struct Reading<D> {
+    connection: Arc<Connection>,
+    dispatch: D,
+    order: Order,
+}
+
+/// Starts the reader thread; `received` is what came behind the handshake. The places that the
+/// connection took are for this thread and the writer.
+pub(crate) fn start<D: Dispatch>(
+    connection: &Arc<Connection>,
+    dispatch: D,
+    received: &[u8],
+) -> Result<(), Error> {
+    let run = prepare(connection, dispatch, received);
+    let name = format!("tl-read-{}", connection.id);
+    threads::spawn(name, connection.config.stack_bytes, run)
+}
+
+/// What the reader thread does, for a thread that exists already.
+pub(crate) fn prepare<D: Dispatch>(
+    connection: &Arc<Connection>,
+    dispatch: D,
+    received: &[u8],
+) -> impl FnOnce() + Send + use<D> {
+    let reading = Arc::new(Reading {
+        connection: connection.clone(),
+        dispatch,
+        order: Order::default(),
+    });
+    let buffer = ReadBuffer::new(received);
+    let guard = connection.count_thread();
+    move || {
+        let reader = Reader::new(reading, buffer);
+        reader.dispatch_connected();
+        reader.run();
+        drop(guard);
+    }
+}
+
+/// One reader thread.
+struct Reader<D> {
+    reading: Arc<Reading<D>>,
+    seat: Rc<Seat>,
+    buffer: RefCell<ReadBuffer>,
+    /// Whether the handler that runs was let past the order: it is not the dispatcher away.
+    nested: Cell<bool>,
+}
+
+impl<D: Dispatch> Reader<D> {
+    fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
+        let seat = Seat::take(&reading.connection);
+        let reader = Rc::new(Reader {
+            reading,
+            seat: seat.clone(),
+            buffer: RefCell::new(buffer),
+            nested: Cell::new(false),
+        });
+        seat.set_reader(Some(reader.clone()));
+        reader
+    }
+
+    fn connection(&self) -> &Arc<Connection> {
+        &self.reading.connection
+    }
+
+    fn dispatch_connected(&self) {
+        self.seat.handle(None, || {
+            self.connection()
+                .guard(|| self.reading.dispatch.connected(self.connection()));
+        });
+        if self.seat.has_handed_over() {
+            self.work_off_backlog();
+        }
+    }
+
+    /// Reads, and rests in between, until the connection has ended.
+    fn run(&self) {
+        loop {
+            if self.seat.has_handed_over() {
+                match self.reading.order.rest() {
+                    Some(buffer) => *self.buffer.borrow_mut() = buffer,
+                    None => break,
+                }
+                self.seat.reads_again();
+            }
+            match self.read_on() {
+                Ok(()) => continue,
+                Err(end) => {
+                    self.finish(end);
+                    break;
+                }
+            }
+        }
+        self.seat.leave();
+    }
+
+    /// Reads until the reading was handed over, or the stream ends.
+    fn read_on(&self) -> Result<(), StreamEnd> {
+        let socket = self.connection().socket.lock().clone();
+        let Some(socket) = socket else {
+            return Err(StreamEnd::Whole);
+        };
+        loop {
+            let needed = match self.parse() {
+                Ok(Parsed::HandedOver) => return Ok(()),
+                Ok(Parsed::NeedsMore(needed)) => needed,
+                Err(error) => {
+                    self.connection().fail(error);
+                    return Err(StreamEnd::Whole);
+                }
+            };
+            let connection = self.connection();
+            if connection.flush_gathered() {
+                connection.drain_inline();
+            }
+            let mut buffer = self.buffer.borrow_mut();
+            connection.before_read(&mut buffer, needed);
+            let result = buffer.fill(&socket, needed);
+            connection.after_read();
+            match result {
+                Ok(0) if buffer.is_empty() => return Err(StreamEnd::Whole),
+                Ok(0) => return Err(StreamEnd::Cut),
+                Ok(_) => {}
+                Err(source) => {
+                    return Err(StreamEnd::Error(Error::with_source(
+                        ErrorKind::Disconnected,
+                        "reading from the peer failed",
+                        source,
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Takes every complete frame out of the buffer.
+    fn parse(&self) -> Result<Parsed, Error> {
+        let (bytes, (mut start, end)) = {
+            let buffer = self.buffer.borrow();
+            (buffer.bytes(), buffer.position())
+        };
+        let connection = self.connection();
+        let limits = &connection.config.limits;
+        loop {
+            let input = bytes.get(start..end).unwrap_or_default();
+            let size = match connection.framing.decode(input, limits)? {
+                Decoded::Incomplete { needed } => {
+                    return Ok(Parsed::NeedsMore(needed));
+                }
+                Decoded::Message { message, size } => {
+                    start += size;
+                    self.buffer.borrow_mut().consume_to(start);
+                    self.accept(&message, size)?;
+                    if self.seat.has_handed_over() {
+                        self.return_to_order();
+                        return Ok(Parsed::HandedOver);
+                    }
+                    continue;
+                }
+                Decoded::Refused {
+                    kind,
+                    sequence,
+                    status,
+                    size,
+                } => {
+                    connection.refuse(kind, sequence, &status, size)?;
+                    size
+                }
+                Decoded::Skipped { size } => {
+                    connection.counters.skipped_frames.fetch_add(1);
+                    connection.spend_budget()?;
+                    size
+                }
+            };
+            start += size;
+            self.buffer.borrow_mut().consume_to(start);
+        }
+    }
+
+    fn accept(&self, message: &MessageRef<'_>, size: usize) -> Result<(), Error> {
+        let connection = self.connection();
+        match message.kind {
+            Kind::Push | Kind::Call => {
+                self.request(message, size);
+                Ok(())
+            }
+            Kind::Reply => {
+                connection.count_received(size);
+                if let Some((callback, answer)) = connection.complete_call(message)? {
+                    self.handle(None, || connection.guard(|| callback(answer)));
+                }
+                Ok(())
+            }
+            _ => connection.control(message),
+        }
+    }
+
+    /// A push or call: now, or in its order after the handler that waits.
+    fn request(&self, message: &MessageRef<'_>, size: usize) {
+        let connection = self.connection();
+        if message.kind == Kind::Call {
+            connection.incoming.fetch_add(1, Ordering::SeqCst);
+        }
+        let is_held = self.reading.order.is_away()
+            && !connection.descends_from_open_call(message)
+            && self.hold(message, size);
+        if !is_held {
+            self.dispatch(message, size);
+        }
+    }
+
+    /// Holds a message back; `false` if it is to be dispatched now, in its order.
+    fn hold(&self, message: &MessageRef<'_>, size: usize) -> bool {
+        let connection = self.connection();
+        let limits = &connection.config.limits;
+        let mut released = false;
+        loop {
+            match self.reading.order.hold(message, size, limits) {
+                Held::Yes => return true,
+                Held::InOrder => return false,
+                Held::Full if message.kind == Kind::Call => {
+                    connection.count_received(size);
+                    connection.answer_overloaded(message.sequence);
+                    return true;
+                }
+                Held::Full if released => self.reading.order.wait_for_room(),
+                Held::Full => {
+                    released = true;
+                    if connection.flush_gathered() {
+                        connection.drain_inline();
+                    }
+                    connection.release_waiting_handlers();
+                }
+            }
+        }
+    }
+
+    /// Runs user code. If it hands the reading over while another thread is the dispatcher
+    /// away, it was let past the order.
+    fn handle(&self, serving: Option<u32>, run: impl FnOnce()) {
+        if !self.seat.has_handed_over() {
+            self.nested.set(self.reading.order.is_away());
+        }
+        self.seat.handle(serving, run);
+    }
+
+    fn dispatch(&self, message: &MessageRef<'_>, size: usize) {
+        let connection = self.connection();
+        connection.count_received(size);
+        if message.kind == Kind::Call && connection.is_closing() {
+            return connection.answer_going_away(message.sequence);
+        }
+        connection.watch_gathered();
+        let serving = (message.kind == Kind::Call).then_some(message.sequence);
+        self.handle(serving, || {
+            self.reading.dispatch.message(connection, message, size);
+        });
+    }
+
+    /// The handler during which the reading was handed over has returned.
+    fn return_to_order(&self) {
+        if self.nested.replace(false) {
+            self.reading.order.nested_returns();
+        } else {
+            self.work_off_backlog();
+        }
+    }
+
+    /// Runs what was held back, in order, until nothing is left; then the reader dispatches.
+    fn work_off_backlog(&self) {
+        while let Some((message, size)) = self.reading.order.next_held() {
+            self.dispatch(&message.as_ref(), size);
+        }
+    }
+
+    /// The stream has ended: the last things, once handlers that wait elsewhere are back.
+    fn finish(&self, end: StreamEnd) {
+        let connection = self.connection();
+        connection.stream_ended(end);
+        self.reading.order.finish();
+        // In the closed event nothing can be handed over any more, and nothing needs to be.
+        self.seat.set_reader(None);
+        let report = connection.report();
+        self.seat.handle(None, || {
+            connection.guard(|| self.reading.dispatch.closed(connection, &report));
+        });
+        connection.announce_end(report);
+    }
+}
+
+impl<D: Dispatch> HandOver for Reader<D> {
+    fn hand_over(&self) -> Result<(), Error> {
+        let buffer = self.buffer.borrow().split_off();
+        let is_away = self
+            .reading
+            .order
+            .hand_over(buffer, |buffer| self.start_substitute(buffer))?;
+        if is_away {
+            self.nested.set(false);
+        }
+        Ok(())
+    }
+}
+
+impl<D: Dispatch> Reader<D> {
+    fn start_substitute(&self, buffer: ReadBuffer) -> Result<(), Error> {
+        let connection = self.connection();
+        let places = Places::take(1)?;
+        let guard = connection.count_thread();
+        let reading = self.reading.clone();
+        let name = format!("tl-read-{}+", connection.id);
+        threads::spawn(name, connection.config.stack_bytes, move || {
+            Reader::new(reading, buffer).run();
+            drop(guard);
+            drop(places);
+        })
+    }
+}
+
+enum Parsed {
+    /// Another thread reads now.
+    HandedOver,
+    /// No complete frame is left; so many bytes make up the next, if that is known.
+    NeedsMore(Option<usize>),
+}

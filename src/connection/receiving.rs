@@ -1,0 +1,143 @@
+//! What the reader does beside running handlers: counts, answers by itself, control frames.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::Connection;
+use super::buffer::ReadBuffer;
+use super::writing::PONG;
+use crate::error::{Error, ErrorKind};
+use crate::link::delivery::decode_count;
+use crate::link::watch::Unfinished;
+use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
+use crate::stats::bump;
+use crate::status::{Status, StatusRef};
+
+impl Connection {
+    pub(super) fn before_read(&self, buffer: &mut ReadBuffer, needed: Option<usize>) {
+        let now = Instant::now();
+        let unfinished = (!buffer.is_empty()).then(|| Unfinished {
+            begun: buffer.frame_begun(now),
+            needed,
+        });
+        let mut watch = self.watch.lock();
+        watch.reader_waits(now, unfinished);
+        let deadline = watch.deadline();
+        drop(watch);
+        if let Some(deadline) = deadline {
+            self.schedule(deadline);
+        }
+    }
+
+    pub(super) fn after_read(&self) {
+        self.watch.lock().reader_came_back();
+        bump(&self.counters.reads, 1);
+    }
+
+    /// A message of this size is handed on.
+    pub(super) fn count_received(&self, size: usize) {
+        bump(&self.counters.received_messages, 1);
+        bump(&self.counters.received_bytes, size as u64);
+    }
+
+    pub(super) fn control(&self, message: &MessageRef<'_>) -> Result<(), Error> {
+        self.counters.control_frames.fetch_add(1);
+        self.spend_budget()?;
+        match message.kind {
+            Kind::Ping => self.owe(PONG),
+            Kind::Pong => self.confirm(message.body)?,
+            Kind::Goodbye => {
+                self.confirm(message.body)?;
+                self.goodbye_received();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn confirm(&self, body: &[u8]) -> Result<(), Error> {
+        let Some(count) = decode_count(body) else {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "a pong or goodbye without its counts",
+            ));
+        };
+        self.delivery.lock().confirm(count);
+        Ok(())
+    }
+
+    /// One more frame that costs the peer nothing.
+    pub(super) fn spend_budget(&self) -> Result<(), Error> {
+        self.budget.lock().spend(Instant::now())
+    }
+
+    /// A whole frame that must not be guessed at.
+    pub(super) fn refuse(
+        &self,
+        kind: Kind,
+        sequence: u32,
+        status: &Status,
+        size: usize,
+    ) -> Result<(), Error> {
+        self.count_received(size);
+        match kind {
+            Kind::Call => {
+                self.incoming.fetch_add(1, Ordering::SeqCst);
+                self.answer_status(sequence, status.as_ref());
+                Ok(())
+            }
+            Kind::Reply => {
+                let mut reply =
+                    MessageRef::new(kind, Route::Number(0), sequence, CodecId::BYTES, &[]);
+                reply.status = Some(status.as_ref());
+                let ready = self.complete_call(&reply)?;
+                self.run_later(ready);
+                Ok(())
+            }
+            _ => {
+                self.counters.dropped_pushes.fetch_add(1);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn answer_going_away(&self, sequence: u32) {
+        self.answer_status(
+            sequence,
+            StatusRef {
+                code: Status::GOING_AWAY,
+                text: "the session is closing",
+                cause: "",
+            },
+        );
+    }
+
+    pub(super) fn answer_overloaded(&self, sequence: u32) {
+        self.answer_status(
+            sequence,
+            StatusRef {
+                code: Status::OVERLOADED,
+                text: "a handler waits and the backlog is full",
+                cause: "",
+            },
+        );
+    }
+
+    fn answer_status(&self, sequence: u32, status: StatusRef<'_>) {
+        self.reply(
+            sequence,
+            Some(status),
+            MetadataRef::EMPTY,
+            CodecId::BYTES,
+            &[],
+        );
+    }
+
+    /// Runs user code; a panic is counted and goes no further.
+    pub(crate) fn guard(&self, run: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            self.counters.panics.fetch_add(1);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a thread that reads a connection knows about itself, and how it hands the reading over
+//! when the handler that it runs is about to wait.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Connection;
+use crate::error::Error;
+
+/// The part of a reader thread that does not depend on what it dispatches to.
+pub(super) trait HandOver {
+    /// Gives the reading to another thread, so that this one may wait.
+    fn hand_over(&self) -> Result<(), Error>;
+}
+
+/// One per reader thread; the thread's own, reached through a thread-local.
+pub(super) struct Seat {
+    connection: Arc<Connection>,
+    /// Whether user code runs on this thread.
+    handling: Cell<bool>,
+    /// Whether another thread reads now.
+    handed_over: Cell<bool>,
+    /// The call that the running handler serves.
+    serving: Cell<Option<u32>>,
+    reader: RefCell<Option<Rc<dyn HandOver>>>,
+}
+
+thread_local! {
+    static SEAT: RefCell<Option<Rc<Seat>>> = const { RefCell::new(None) };
+    /// The address of the connection whose output this thread gathers; 0 for none. Compared,
+    /// never followed.
+    static GATHERING: Cell<usize> = const { Cell::new(0) };
+}
+
+fn address(connection: &Connection) -> usize {
+    std::ptr::from_ref(connection).addr()
+}
+
+impl Seat {
+    /// Makes this thread a reader of the connection.
+    pub(super) fn take(connection: &Arc<Connection>) -> Rc<Seat> {
+        let seat = Rc::new(Seat {
+            connection: connection.clone(),
+            handling: Cell::new(false),
+            handed_over: Cell::new(false),
+            serving: Cell::new(None),
+            reader: RefCell::new(None),
+        });
+        SEAT.set(Some(seat.clone()));
+        seat
+    }
+
+    pub(super) fn set_reader(&self, reader: Option<Rc<dyn HandOver>>) {
+        *self.reader.borrow_mut() = reader;
+    }
+
+    /// This thread ceases to be a reader.
+    pub(super) fn leave(&self) {
+        self.set_reader(None);
+        GATHERING.set(0);
+        SEAT.set(None);
+    }
+
+    /// Runs user code: a handler for a call with this sequence, or something else.
+    pub(super) fn handle(&self, serving: Option<u32>, run: impl FnOnce()) {
+        self.handling.set(true);
+        self.serving.set(serving);
+        if !self.handed_over.get() {
+            GATHERING.set(address(&self.connection));
+        }
+        run();
+        GATHERING.set(0);
+        self.serving.set(None);
+        self.handling.set(false);
+    }
+
+    pub(super) fn has_handed_over(&self) -> bool {
+        self.handed_over.get()
+    }
+
+    pub(super) fn reads_again(&self) {
+        self.handed_over.set(false);
+    }
+}
+
+/// Whether what this thread sends on the connection is gathered.
+pub(super) fn gathers(connection: &Connection) -> bool {
+    GATHERING.get() == address(connection)
+}
+
+/// Whether this thread runs a handler or callback of any connection.
+pub(crate) fn is_handling() -> bool {
+    SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|seat| seat.handling.get()))
+}
+
+/// The call on this connection that this thread's handler serves.
+pub(super) fn parent_on(connection: &Connection) -> Option<u32> {
+    SEAT.with_borrow(|seat| {
+        let seat = seat.as_ref()?;
+        match std::ptr::eq(&*seat.connection, connection) {
+            true => seat.serving.get(),
+            false => None,
+        }
+    })
+}
+
+/// Whether this thread runs a handler of this connection.
+pub(crate) fn is_handler_of(connection: &Connection) -> bool {
+    SEAT.with_borrow(|seat| {
+        seat.as_ref()
+            .is_some_and(|seat| seat.handling.get() && std::ptr::eq(&*seat.connection, connection))
+    })
+}
+
+/// This thread is about to wait: if it reads a connection, another thread takes that over.
+///
+/// # Errors
+/// `WouldDeadlock` if too many handlers of the connection wait already, `Overloaded` if no
+/// thread can be had.
+pub(crate) fn before_wait() -> Result<(), Error> {
+    let seat = SEAT.with_borrow(Option::clone);
+    let Some(seat) = seat else {
+        return Ok(());
+    };
+    if !seat.handling.get() || seat.handed_over.get() {
+        return Ok(());
+    }
+    let reader = seat.reader.borrow().clone();
+    if let Some(reader) = reader {
+        seat.connection.flush_gathered();
+        seat.connection.drain_inline();
+        reader.hand_over()?;
+        seat.handed_over.set(true);
+        GATHERING.set(0);
+    }
+    Ok(())
+}

@@ -1,0 +1,387 @@
+//! The writer role: one thread at a time writes to the socket.
+//!
+//! Under load that is the connection's writer thread, which takes everything that gathered
+//! meanwhile into one large write. On an idle connection the sender writes by itself, without
+//! blocking: waking a thread costs as much as a write. Whoever holds the role looks at the
+//! queue once more after giving it back, so nothing that was appended meanwhile is left.
+
+use std::io;
+use std::sync::atomic::{Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::output::WriteHalf;
+use super::{Connection, threads};
+use crate::error::{Error, ErrorKind};
+use crate::link::delivery::encode_count;
+use crate::message::{Kind, MessageRef};
+use crate::queue::Frame;
+use crate::stats::{Count, bump};
+
+/// The control frames and tasks that the role holder owes.
+pub(super) const PONG: u8 = 1;
+pub(super) const GOODBYE: u8 = 2;
+pub(super) const FINAL: u8 = 4;
+pub(super) const GATHERED: u8 = 8;
+/// These wait until everything else has been written.
+const LAST: u8 = GOODBYE | FINAL;
+
+/// One write takes about this much.
+const BATCH: usize = 256 << 10;
+/// A larger frame is written from where it lies.
+const ALONE: usize = 64 << 10;
+/// An idle connection keeps no more than this.
+const IDLE: usize = 4 << 10;
+/// How many writes a sender does for others before it leaves the rest to the writer thread.
+const INLINE_ROUNDS: usize = 4;
+/// A second push within this many microseconds is a stream: the writer thread takes over.
+const STREAM: usize = 20;
+/// How long the writer thread looks for more before it sleeps.
+const LINGER: Duration = Duration::from_micros(50);
+#[cfg(not(target_vendor = "apple"))]
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+/// There the socket itself is told to raise no signal.
+#[cfg(target_vendor = "apple")]
+const FLAGS: SendFlags = SendFlags::DONTWAIT;
+
+/// Whether other callers are likely to send in the same moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    Alone,
+    Crowded,
+}
+
+enum Drained {
+    /// Nothing is left to write.
+    Empty,
+    /// The kernel takes no more now.
+    Blocked,
+    /// There is more, but these were enough rounds.
+    More,
+    /// The writing half is closed.
+    Finished,
+    Failed(Error),
+}
+
+impl Connection {
+    /// A frame was appended: sees to it that somebody writes it.
+    pub(super) fn appended(&self, kind: Kind, company: Company) {
+        if self.bell.is_awake() || self.blocked.load(Ordering::SeqCst) {
+            return;
+        }
+        if kind == Kind::Call {
+            if company == Company::Crowded {
+                // Others that are about to call get into the same write.
+                thread::yield_now();
+            }
+            return self.drain_inline();
+        }
+        let now = self.begun.elapsed().as_micros() as usize;
+        let last = self.wrote_inline.swap(now, Ordering::Relaxed);
+        if now.wrapping_sub(last) < STREAM {
+            self.wake_writer();
+        } else {
+            self.drain_inline();
+        }
+    }
+
+    /// Writes what is there, as far as the kernel takes it, unless somebody else does.
+    pub(super) fn drain_inline(&self) {
+        while !self.blocked.load(Ordering::SeqCst) {
+            let Some(mut half) = self.role.try_lock() else {
+                return;
+            };
+            let drained = self.drain(&mut half, INLINE_ROUNDS);
+            drop(half);
+            match drained {
+                Drained::Empty => {
+                    // Pairs with a sender that appended and then found the role taken.
+                    fence(Ordering::SeqCst);
+                    if !self.has_output() {
+                        return;
+                    }
+                }
+                Drained::Blocked | Drained::More => return self.wake_writer(),
+                Drained::Finished => return,
+                Drained::Failed(error) => return self.fail(error),
+            }
+        }
+    }
+
+    /// Marks a control frame as due and sees to it that somebody writes it.
+    pub(super) fn owe(&self, due: u8) {
+        self.due.fetch_or(due, Ordering::SeqCst);
+        if !self.bell.is_awake() {
+            self.drain_inline();
+        }
+    }
+
+    fn has_output(&self) -> bool {
+        let due = self.due.load(Ordering::SeqCst);
+        !self.queue.is_empty() || due & !LAST != 0 || (due & LAST != 0 && self.queue.is_settled())
+    }
+
+    /// Wakes the writer thread, or starts it.
+    pub(super) fn wake_writer(&self) {
+        if !self.bell.ring() || self.writer_started.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let Some(connection) = self.me.upgrade() else {
+            return;
+        };
+        let name = format!("tl-write-{}", self.id);
+        let guard = self.count_thread();
+        let spawned = threads::spawn(name, self.config.stack_bytes, move || {
+            connection.write_loop();
+            drop(guard);
+        });
+        if let Err(error) = spawned {
+            self.fail(error);
+        }
+    }
+
+    fn write_loop(&self) {
+        loop {
+            let drained = {
+                let mut half = self.role.lock();
+                self.drain(&mut half, usize::MAX)
+            };
+            match drained {
+                Drained::Empty | Drained::More => self.linger(),
+                Drained::Blocked => self.wait_writable(),
+                Drained::Finished => self.bell.sleep(|| self.is_over()),
+                Drained::Failed(error) => self.fail(error),
+            }
+            if self.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// Looks for more output for a while, then sleeps until there is some.
+    fn linger(&self) {
+        let start = Instant::now();
+        while start.elapsed() < LINGER {
+            if self.has_output() {
+                return;
+            }
+            thread::yield_now();
+        }
+        self.shrink_gathered();
+        self.role.lock().shrink(IDLE);
+        self.bell.sleep(|| self.has_output() || self.is_over());
+    }
+
+    /// Waits, without the role, until the kernel takes more.
+    fn wait_writable(&self) {
+        let limit = self.config.timeouts.write;
+        let Some(socket) = self.socket.lock().clone() else {
+            self.blocked.store(false, Ordering::SeqCst);
+            return;
+        };
+        let timeout = Timespec::try_from(limit).ok();
+        let mut fds = [PollFd::new(&*socket, PollFlags::OUT)];
+        let ready = poll(&mut fds, timeout.as_ref());
+        drop(socket);
+        self.blocked.store(false, Ordering::SeqCst);
+        if ready == Ok(0) {
+            self.fail(Error::new(
+                ErrorKind::Timeout,
+                format!("the peer took no byte within timeouts.write = {limit:?}"),
+            ));
+        }
+    }
+
+    /// Writes until nothing is left, the kernel takes no more, or the rounds are used up.
+    fn drain(&self, half: &mut WriteHalf, rounds: usize) -> Drained {
+        for _ in 0..rounds {
+            if half.finished {
+                return Drained::Finished;
+            }
+            if half.output().is_empty() && !self.fill(half) {
+                return Drained::Empty;
+            }
+            let Some(socket) = &half.socket else {
+                return Drained::Finished;
+            };
+            bump(&self.counters.writes, 1);
+            match rustix::net::send(socket, half.output(), FLAGS) {
+                Ok(bytes) => half.written += bytes,
+                Err(Errno::INTR) => {}
+                Err(Errno::WOULDBLOCK) => {
+                    self.blocked.store(true, Ordering::SeqCst);
+                    return Drained::Blocked;
+                }
+                Err(error) => return Drained::Failed(write_error(error)),
+            }
+            if half.output().is_empty() {
+                self.settle(half);
+            }
+        }
+        Drained::More
+    }
+
+    /// Takes the next batch from the queue; `false` if there is nothing to write.
+    fn fill(&self, half: &mut WriteHalf) -> bool {
+        let due = self.due.load(Ordering::SeqCst);
+        if due & PONG != 0 {
+            self.due.fetch_and(!PONG, Ordering::SeqCst);
+            self.push_count(half, Kind::Pong);
+        }
+        if due & GATHERED != 0 {
+            self.due.fetch_and(!GATHERED, Ordering::SeqCst);
+            self.flush_gathered();
+        }
+        if let Some(frame) = half.held.take() {
+            if half.batch.is_empty() {
+                half.room = (frame.bytes().len(), 1);
+                half.alone = Some(frame);
+                return true;
+            }
+            half.held = Some(frame);
+            return true;
+        }
+        while half.batch.len() < BATCH {
+            let Some(frame) = self.queue.take() else {
+                break;
+            };
+            let is_large = frame.bytes().len() > ALONE && !matches!(frame, Frame::Gathered { .. });
+            if is_large {
+                half.held = Some(frame);
+                break;
+            }
+            if let Some((bytes, ends)) = half.push(frame) {
+                self.recycle(bytes, ends);
+            }
+        }
+        let peak = &self.counters.peak_batch_bytes;
+        if half.batch.len() as u64 > peak.load() {
+            peak.store(half.batch.len() as u64);
+        }
+        if !half.batch.is_empty() {
+            return true;
+        }
+        if half.held.is_some() {
+            return self.fill(half);
+        }
+        self.fill_last(half)
+    }
+
+    /// Goodbye and final pong, once everything before them is written.
+    fn fill_last(&self, half: &mut WriteHalf) -> bool {
+        let due = self.due.load(Ordering::SeqCst) & LAST;
+        if due == 0 || !self.queue.is_settled() {
+            return false;
+        }
+        if due & GOODBYE != 0 {
+            self.due.fetch_and(!GOODBYE, Ordering::SeqCst);
+            if self.framing.protocol().carries(Kind::Goodbye) {
+                self.push_count(half, Kind::Goodbye);
+                self.goodbye_written();
+            } else {
+                half.half_close = true;
+                self.settle(half);
+            }
+        } else {
+            self.due.fetch_and(!FINAL, Ordering::SeqCst);
+            self.push_count(half, Kind::Pong);
+            half.half_close = true;
+        }
+        !half.batch.is_empty()
+    }
+
+    fn push_count(&self, half: &mut WriteHalf, kind: Kind) {
+        let body = encode_count(self.counters.received());
+        let mut frame = Vec::with_capacity(64);
+        // A control frame of this size can always be described.
+        if self
+            .framing
+            .encode(&MessageRef::control(kind, 0, &body), &mut frame)
+            .is_ok()
+        {
+            half.push_control(&frame);
+        }
+    }
+
+    /// Everything taken is written: counts it and gives its room back.
+    fn settle(&self, half: &mut WriteHalf) {
+        let count = half.whole_messages();
+        bump(&self.counters.sent_messages, count.messages);
+        bump(&self.counters.sent_bytes, count.bytes);
+        let (bytes, frames) = half.room;
+        half.clear();
+        if frames > 0 {
+            self.queue.release(bytes, frames);
+        }
+        if half.half_close && !half.finished {
+            half.finished = true;
+            if let Some(socket) = &half.socket {
+                let _ = socket.shutdown(std::net::Shutdown::Write);
+            }
+        }
+    }
+
+    /// For the last handle: writes what the kernel takes at once, then closes the writing half
+    /// whatever is left.
+    pub(super) fn write_and_half_close(&self) {
+        self.flush_gathered();
+        let mut half = self.role.lock();
+        let drained = self.drain(&mut half, usize::MAX);
+        if let Drained::Failed(error) = drained {
+            drop(half);
+            return self.fail(error);
+        }
+        half.finished = true;
+        if let Some(socket) = &half.socket {
+            let _ = socket.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    /// Takes out everything that was not written and lets go of the socket. `each` sees the
+    /// frames that were not written as a whole; the answer is what they hold.
+    ///
+    /// The queue is closed: what has found room before is waited for, so that it is counted.
+    pub(super) fn give_up_output(&self, mut each: impl FnMut(&[u8])) -> Count {
+        let mut half = self.role.lock();
+        let whole = half.whole_messages();
+        bump(&self.counters.sent_messages, whole.messages);
+        bump(&self.counters.sent_bytes, whole.bytes);
+        let (bytes, frames) = half.room;
+        self.queue.release(bytes, frames);
+        let mut lost = half.give_up(&mut each);
+        let mut held = half.held.take();
+        loop {
+            self.flush_gathered();
+            let Some(frame) = held.take().or_else(|| self.queue.take()) else {
+                if self.queue.is_settled() {
+                    break;
+                }
+                thread::yield_now();
+                continue;
+            };
+            let messages = frame.messages();
+            if messages > 0 {
+                lost.add(Count {
+                    messages: messages as u64,
+                    bytes: frame.bytes().len() as u64,
+                });
+                each(frame.bytes());
+            }
+            self.queue.release(frame.bytes().len(), messages.max(1));
+        }
+        lost
+    }
+}
+
+fn write_error(error: Errno) -> Error {
+    let source = io::Error::from(error);
+    Error::with_source(
+        ErrorKind::Disconnected,
+        "writing to the peer failed",
+        source,
+    )
+}

@@ -1,0 +1,164 @@
+//! The server's registry of sessions.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossbeam::atomic::AtomicCell;
+use parking_lot::RwLock;
+
+use crate::codec::IntoBody;
+use crate::connection::{Connection, scratch};
+use crate::error::{Error, ErrorKind};
+use crate::message::{Kind, MessageRef, Route, SessionId};
+use crate::protocol::Framing;
+use crate::session::Session;
+use crate::stats::{Counters, Stats};
+
+/// How a message to many went: each session is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Sessions that have it in their queue.
+    pub queued: usize,
+    /// Sessions whose queue was full, or whose peer does not admit it.
+    pub full: usize,
+    /// Sessions that were closed.
+    pub closed: usize,
+}
+
+/// The sessions of a server: find, count, iterate, push to all.
+///
+/// It is a cheap handle. No lock is held while user code runs or anything is sent.
+#[derive(Clone)]
+pub struct Hub {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    framing: Framing,
+    sessions: RwLock<HashMap<SessionId, Session>>,
+    next: AtomicCell<u64>,
+    /// The figures of sessions that are over.
+    past: Counters,
+}
+
+impl Hub {
+    pub(crate) fn new(framing: Framing) -> Self {
+        Hub {
+            shared: Arc::new(Shared {
+                framing,
+                sessions: RwLock::default(),
+                next: AtomicCell::new(1),
+                past: Counters::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> SessionId {
+        SessionId(self.shared.next.fetch_add(1))
+    }
+
+    pub(crate) fn join(
+        &self,
+        connection: &Arc<Connection>,
+        ticket: impl Send + Sync + 'static,
+    ) -> Member {
+        let session = Session::new(connection.clone());
+        self.shared.sessions.write().insert(session.id(), session);
+        Member {
+            hub: self.clone(),
+            _ticket: Box::new(ticket),
+        }
+    }
+
+    /// How many sessions are open.
+    pub fn len(&self) -> usize {
+        self.shared.sessions.read().len()
+    }
+
+    /// Whether no session is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The session with this number.
+    ///
+    /// # Errors
+    /// `Closed` if there is none (any more).
+    pub fn session(&self, id: SessionId) -> Result<Session, Error> {
+        let sessions = self.shared.sessions.read();
+        sessions
+            .get(&id)
+            .cloned()
+            .ok_or_else(|| Error::new(ErrorKind::Closed, format!("there is no session {id}")))
+    }
+
+    /// All sessions that are open now, in no order.
+    pub fn sessions(&self) -> Vec<Session> {
+        self.shared.sessions.read().values().cloned().collect()
+    }
+
+    /// Pushes to all sessions, encoded once. It never waits: a session whose queue is full does
+    /// not get the message, and is counted.
+    ///
+    /// # Errors
+    /// Those of encoding; then nobody got it.
+    pub fn broadcast<'r>(
+        &self,
+        route: impl Into<Route<'r>>,
+        body: impl IntoBody,
+    ) -> Result<Sent, Error> {
+        let frame: Arc<[u8]> = scratch::with(|buffer| {
+            let codec = body.codec();
+            let bytes = body.bytes(buffer)?;
+            let message = MessageRef::new(Kind::Push, route.into(), 0, codec, bytes);
+            let mut frame = Vec::new();
+            self.shared.framing.encode(&message, &mut frame)?;
+            Ok::<_, Error>(frame.into())
+        })?;
+        let mut sent = Sent::default();
+        for session in self.sessions() {
+            match session.connection.send_shared(&frame) {
+                Ok(()) => sent.queued += 1,
+                Err(error) if error.is_closed() => sent.closed += 1,
+                Err(_) => sent.full += 1,
+            }
+        }
+        Ok(sent)
+    }
+
+    /// The figures of all sessions together, those that are over included.
+    pub(crate) fn stats(&self, now: Instant) -> Stats {
+        let mut stats = self.shared.past.snapshot(now);
+        for session in self.sessions() {
+            stats.add(&session.connection.stats(now));
+        }
+        stats
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("sessions", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A session's place in the hub, held by its reader thread.
+pub(crate) struct Member {
+    hub: Hub,
+    /// Whatever the server counts sessions with; it goes with the session.
+    _ticket: Box<dyn Send + Sync>,
+}
+
+impl Member {
+    pub(crate) fn leave(&self, session: &Session) {
+        let mut sessions = self.hub.shared.sessions.write();
+        if sessions.remove(&session.id()).is_some() {
+            // Counted under the lock, so that no figure is missing or counted twice.
+            self.hub.shared.past.add(&session.stats());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Loom models of the queue's protocol: every interleaving of two senders and the writer.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::*;
+
+fn small_queue(bytes: usize) -> Arc<SendQueue> {
+    Arc::new(SendQueue::new(Bound {
+        bytes,
+        messages: 8,
+        reply_reserve: 0,
+    }))
+}
+
+fn send(queue: &SendQueue, bell: &Bell, sender: u8, number: u8) {
+    if queue.reserve(16, Class::Request).is_err() && queue.reserve_by(16, None).is_err() {
+        return;
+    }
+    queue.append(Frame::copy(&[sender, number], true));
+    bell.ring();
+}
+
+/// Takes until `expected` frames came, sleeping in between; checks each sender's order.
+fn write(queue: &SendQueue, bell: &Bell, expected: usize) {
+    let mut next = [0; 2];
+    let mut taken = 0;
+    while taken < expected {
+        match queue.take() {
+            Some(frame) => {
+                let &[sender, number] = frame.bytes() else {
+                    unreachable!()
+                };
+                assert_eq!(next[usize::from(sender)], number, "out of order");
+                next[usize::from(sender)] += 1;
+                taken += 1;
+                queue.release(16, 1);
+            }
+            None => bell.sleep(|| !queue.is_empty()),
+        }
+    }
+}
+
+#[test]
+fn no_frame_and_no_wake_up_is_lost_and_each_sender_keeps_its_order() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let queue = small_queue(64);
+        let bell = Arc::new(Bell::new());
+        let senders: Vec<_> = (0..2)
+            .map(|sender| {
+                let (queue, bell) = (queue.clone(), bell.clone());
+                thread::spawn(move || {
+                    send(&queue, &bell, sender, 0);
+                    if sender == 0 {
+                        send(&queue, &bell, sender, 1);
+                    }
+                })
+            })
+            .collect();
+        write(&queue, &bell, 3);
+        for sender in senders {
+            sender.join().unwrap();
+        }
+        assert!(queue.is_settled());
+    });
+}
+
+#[test]
+fn a_sender_that_waits_for_room_is_woken() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let queue = small_queue(16);
+        let bell = Arc::new(Bell::new());
+        let sender = {
+            let (queue, bell) = (queue.clone(), bell.clone());
+            thread::spawn(move || {
+                send(&queue, &bell, 0, 0);
+                send(&queue, &bell, 0, 1);
+            })
+        };
+        write(&queue, &bell, 2);
+        sender.join().unwrap();
+        assert!(queue.is_settled());
+    });
+}
+
+#[test]
+fn a_frame_is_either_refused_by_a_close_or_can_be_taken_after_it() {
+    loom::model(|| {
+        let queue = small_queue(64);
+        let sender = {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let reserved = queue.reserve(16, Class::Request).is_ok();
+                if reserved {
+                    queue.append(Frame::copy(&[0, 0], true));
+                }
+                reserved
+            })
+        };
+        queue.close();
+        let mut taken = 0;
+        while !queue.is_settled() {
+            match queue.take() {
+                Some(_) => {
+                    taken += 1;
+                    queue.release(16, 1);
+                }
+                None => thread::yield_now(),
+            }
+        }
+        let reserved = sender.join().unwrap();
+        // Settled after the close means that nothing can come any more.
+        assert!(queue.take().is_none());
+        assert_eq!(taken, usize::from(reserved));
+    });
+}
+
+#[test]
+fn a_close_wakes_who_waits_for_room() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let queue = small_queue(16);
+        queue.reserve(16, Class::Request).unwrap();
+        let waiter = {
+            let queue = queue.clone();
+            thread::spawn(move || queue.reserve_by(16, None).is_err())
+        };
+        queue.close();
+        assert!(waiter.join().unwrap());
+    });
+}

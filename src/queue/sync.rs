@@ -1,0 +1,82 @@
+//! The synchronisation primitives of this module: the real ones, or loom's in its models.
+
+#[cfg(loom)]
+pub(super) use self::modelled::*;
+#[cfg(not(loom))]
+pub(super) use self::real::*;
+
+#[cfg(not(loom))]
+mod real {
+    use std::time::Instant;
+
+    pub(in crate::queue) use parking_lot::{Condvar, Mutex, MutexGuard};
+    pub(in crate::queue) use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+    pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock()
+    }
+
+    /// Locks by the deadline; those who wait get the lock in turn if it is given back by
+    /// [`unlock_in_turn`].
+    pub(in crate::queue) fn lock_by<T>(
+        mutex: &Mutex<T>,
+        deadline: Option<Instant>,
+    ) -> Option<MutexGuard<'_, T>> {
+        match deadline {
+            Some(deadline) => mutex.try_lock_until(deadline),
+            None => Some(mutex.lock()),
+        }
+    }
+
+    pub(in crate::queue) fn unlock_in_turn<T>(guard: MutexGuard<'_, T>) {
+        MutexGuard::unlock_fair(guard);
+    }
+
+    /// Waits for a notification; `false` if the deadline passed.
+    pub(in crate::queue) fn wait<'a, T>(
+        condvar: &Condvar,
+        mut guard: MutexGuard<'a, T>,
+        deadline: Option<Instant>,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let notified = match deadline {
+            Some(deadline) => !condvar.wait_until(&mut guard, deadline).timed_out(),
+            None => {
+                condvar.wait(&mut guard);
+                true
+            }
+        };
+        (guard, notified)
+    }
+}
+
+/// Time limits never pass in a model, so a waiter that is never woken shows as a deadlock.
+#[cfg(loom)]
+mod modelled {
+    use std::time::Instant;
+
+    pub(in crate::queue) use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+    pub(in crate::queue) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+    pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+
+    pub(in crate::queue) fn lock_by<T>(
+        mutex: &Mutex<T>,
+        _: Option<Instant>,
+    ) -> Option<MutexGuard<'_, T>> {
+        Some(lock(mutex))
+    }
+
+    pub(in crate::queue) fn unlock_in_turn<T>(guard: MutexGuard<'_, T>) {
+        drop(guard);
+    }
+
+    pub(in crate::queue) fn wait<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        _: Option<Instant>,
+    ) -> (MutexGuard<'a, T>, bool) {
+        (condvar.wait(guard).unwrap(), true)
+    }
+}

@@ -1,0 +1,166 @@
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::error::ErrorKind;
+
+fn queue(bytes: usize, messages: usize, reply_reserve: usize) -> SendQueue {
+    SendQueue::new(Bound {
+        bytes,
+        messages,
+        reply_reserve,
+    })
+}
+
+fn soon() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(10))
+}
+
+#[test]
+fn the_bound_holds_in_bytes_and_in_messages() {
+    let queue = queue(100, 2, 0);
+    queue.reserve(60, Class::Request).unwrap();
+    let full = queue.reserve(60, Class::Request).unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::QueueFull);
+    assert!(full.to_string().contains("limits.queued_bytes is 100"));
+    queue.reserve(40, Class::Request).unwrap();
+    queue.release(99, 0);
+    let full = queue.reserve(1, Class::Request).unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::QueueFull);
+}
+
+#[test]
+fn one_frame_over_the_bound_is_admitted_when_the_queue_is_empty() {
+    let queue = queue(100, 10, 0);
+    queue.reserve(1000, Class::Request).unwrap();
+    assert!(queue.reserve(1, Class::Request).is_err());
+    queue.release(1000, 1);
+    queue.reserve(1, Class::Request).unwrap();
+}
+
+#[test]
+fn replies_have_a_reserve_and_control_frames_always_room() {
+    let queue = queue(100, 10, 50);
+    queue.reserve(100, Class::Request).unwrap();
+    queue.reserve(50, Class::Reply).unwrap();
+    assert!(queue.reserve(1, Class::Reply).is_err());
+    queue.reserve(20, Class::Control).unwrap();
+}
+
+#[test]
+fn a_waiter_gets_room_when_it_is_released_and_an_error_when_the_queue_closes() {
+    let queue = Arc::new(queue(100, 10, 0));
+    queue.reserve(100, Class::Request).unwrap();
+    let waiter = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.reserve_by(10, soon()))
+    };
+    queue.release(100, 1);
+    waiter.join().unwrap().unwrap();
+    let waiter = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.reserve_by(1000, soon()))
+    };
+    queue.close();
+    let error = waiter.join().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_waiter_gives_up_at_its_deadline() {
+    let queue = queue(100, 10, 0);
+    queue.reserve(100, Class::Request).unwrap();
+    let deadline = Some(Instant::now() + Duration::from_millis(20));
+    let error = queue.reserve_by(10, deadline).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QueueFull);
+}
+
+#[test]
+fn waiters_share_a_narrow_queue_fairly() {
+    let queue = Arc::new(queue(4, 1000, 0));
+    let end = Instant::now() + Duration::from_millis(500);
+    let senders: Vec<_> = (0..8)
+        .map(|_| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let mut sent = 0_u64;
+                while Instant::now() < end {
+                    if queue.reserve(1, Class::Request).is_err()
+                        && queue.reserve_by(1, soon()).is_err()
+                    {
+                        break;
+                    }
+                    queue.append(Frame::copy(&[0], true));
+                    sent += 1;
+                }
+                sent
+            })
+        })
+        .collect();
+    let mut senders_left = true;
+    while senders_left {
+        while queue.take().is_some() {
+            queue.release(1, 1);
+        }
+        thread::yield_now();
+        senders_left = senders.iter().any(|sender| !sender.is_finished());
+    }
+    let shares: Vec<u64> = senders.into_iter().map(|s| s.join().unwrap()).collect();
+    let mean = shares.iter().sum::<u64>() / 8;
+    let least = *shares.iter().min().unwrap();
+    assert!(least > mean / 3, "shares {shares:?}");
+}
+
+#[test]
+fn each_senders_frames_keep_their_order() {
+    let queue = Arc::new(queue(1 << 20, 1 << 20, 0));
+    let senders: Vec<_> = (0..4u32)
+        .map(|sender| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                for number in 0..5_000u32 {
+                    let size = if number % 3 == 0 { 300 } else { 8 };
+                    let mut bytes = vec![0; size];
+                    bytes[..4].copy_from_slice(&sender.to_le_bytes());
+                    bytes[4..8].copy_from_slice(&number.to_le_bytes());
+                    queue.reserve_by(size, soon()).unwrap();
+                    queue.append(Frame::copy(&bytes, true));
+                }
+            })
+        })
+        .collect();
+    let mut next = [0u32; 4];
+    while next.iter().sum::<u32>() < 20_000 {
+        let Some(frame) = queue.take() else {
+            thread::yield_now();
+            continue;
+        };
+        let bytes = frame.bytes();
+        let sender = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
+        let number = u32::from_le_bytes(bytes[4..8].try_into().unwrap());
+        assert_eq!(number, next[sender]);
+        next[sender] += 1;
+        queue.release(bytes.len(), frame.messages());
+    }
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    assert!(queue.is_settled());
+}
+
+#[test]
+fn a_rung_sleeper_wakes() {
+    let bell = Arc::new(Bell::new());
+    let sleeper = {
+        let bell = bell.clone();
+        thread::spawn(move || bell.sleep(|| false))
+    };
+    let end = Instant::now() + Duration::from_secs(10);
+    while !sleeper.is_finished() {
+        bell.ring();
+        thread::yield_now();
+        assert!(Instant::now() < end, "the sleeper was never woken");
+    }
+    sleeper.join().unwrap();
+}

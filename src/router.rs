@@ -1,0 +1,161 @@
+//! From routes to handlers: what runs when a message comes.
+
+mod builder;
+mod context;
+mod reply;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::codec::Body;
+use crate::connection::{CloseReport, Connection, Dispatch};
+use crate::error::Error;
+use crate::hub::Member;
+use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
+use crate::session::Session;
+use crate::status::{Status, StatusRef};
+
+pub(crate) use builder::{HandlersBuilder, handler_methods};
+pub use context::Context;
+pub use reply::{IntoReply, Replied, ReplyTo};
+
+/// A handler, with its way of answering inside.
+type Handler = Box<dyn Fn(&Context<'_>, Body<'_>) + Send + Sync>;
+type ConnectedHook = Box<dyn Fn(&Session) + Send + Sync>;
+type ClosedHook = Box<dyn Fn(&Session, &CloseReport) + Send + Sync>;
+type ErrorHook = Box<dyn Fn(&Error) + Send + Sync>;
+
+/// The handlers of one route.
+#[derive(Default)]
+struct Routed {
+    push: Option<Handler>,
+    call: Option<Handler>,
+}
+
+impl Routed {
+    fn handler(&self, kind: Kind) -> Option<&Handler> {
+        match kind {
+            Kind::Call => self.call.as_ref(),
+            _ => self.push.as_ref(),
+        }
+    }
+}
+
+/// All handlers and events of a client or server.
+#[derive(Default)]
+pub(crate) struct Handlers {
+    /// Sorted by number.
+    numbers: Vec<(u32, Routed)>,
+    names: HashMap<Box<str>, Routed>,
+    fallback: Routed,
+    connected: Option<ConnectedHook>,
+    closed: Option<ClosedHook>,
+    error: Option<ErrorHook>,
+}
+
+impl Handlers {
+    fn find(&self, kind: Kind, route: Route<'_>) -> Option<&Handler> {
+        let routed = match route {
+            Route::Number(number) => {
+                let found = self
+                    .numbers
+                    .binary_search_by_key(&number, |(number, _)| *number);
+                found
+                    .ok()
+                    .and_then(|index| self.numbers.get(index))
+                    .map(|(_, routed)| routed)
+            }
+            Route::Name(name) => self.names.get(name),
+        };
+        routed
+            .and_then(|routed| routed.handler(kind))
+            .or_else(|| self.fallback.handler(kind))
+    }
+
+    /// Tells the application about an error that no caller sees.
+    pub(crate) fn report(&self, error: &Error) {
+        if let Some(hook) = &self.error {
+            // A panic in the hook has nowhere to go; the panic hook has shown it.
+            let _ = catch_unwind(AssertUnwindSafe(|| hook(error)));
+        }
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<_> = self.numbers.iter().map(|(number, _)| number).collect();
+        f.debug_struct("Handlers")
+            .field("numbers", &numbers)
+            .field("names", &self.names.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the reader thread of one session owns: the way to the handlers.
+pub(crate) struct Router {
+    handlers: Arc<Handlers>,
+    /// The session's place in a server's hub; a client's session has none.
+    member: Option<Member>,
+}
+
+impl Router {
+    pub(crate) fn new(handlers: Arc<Handlers>, member: Option<Member>) -> Self {
+        Router { handlers, member }
+    }
+}
+
+impl Dispatch for Router {
+    fn connected(&self, connection: &Arc<Connection>) {
+        if let Some(hook) = &self.handlers.connected {
+            hook(&Session::new(connection.clone()));
+        }
+    }
+
+    fn message(&self, connection: &Arc<Connection>, message: &MessageRef<'_>, wire_bytes: usize) {
+        let Some(handler) = self.handlers.find(message.kind, message.route) else {
+            return no_handler(connection, message);
+        };
+        let context = Context::new(connection, message, wire_bytes);
+        let body = Body::new(message.body, message.codec);
+        let ended = catch_unwind(AssertUnwindSafe(|| handler(&context, body)));
+        if ended.is_err() {
+            connection.counters.panics.fetch_add(1);
+            context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
+        }
+    }
+
+    fn closed(&self, connection: &Arc<Connection>, report: &CloseReport) {
+        let session = Session::new(connection.clone());
+        if let Some(member) = &self.member {
+            member.leave(&session);
+        }
+        if let Some(error) = &report.error {
+            self.handlers.report(error);
+        }
+        if let Some(hook) = &self.handlers.closed {
+            hook(&session, report);
+        }
+    }
+}
+
+fn no_handler(connection: &Arc<Connection>, message: &MessageRef<'_>) {
+    if message.kind != Kind::Call {
+        connection.counters.dropped_pushes.fetch_add(1);
+        return;
+    }
+    let text = format!("nothing handles calls of route {}", message.route);
+    let status = StatusRef {
+        code: Status::NO_ROUTE,
+        text: &text,
+        cause: "",
+    };
+    connection.reply(
+        message.sequence,
+        Some(status),
+        MetadataRef::EMPTY,
+        CodecId::BYTES,
+        &[],
+    );
+}

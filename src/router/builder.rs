@@ -1,0 +1,227 @@
+//! Collecting handlers; clients and servers offer the same methods for it.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use super::reply::{IntoReply, ReplyTo};
+use super::{ClosedHook, ConnectedHook, Context, ErrorHook, Handler, Handlers, Routed};
+use crate::codec::Body;
+use crate::error::{Error, ErrorKind};
+use crate::message::{OwnedRoute, Route};
+
+/// Handlers in the making. Mistakes are kept and shown by [`build`](HandlersBuilder::build).
+#[derive(Default)]
+pub(crate) struct HandlersBuilder {
+    numbers: BTreeMap<u32, Routed>,
+    names: HashMap<Box<str>, Routed>,
+    fallback: Routed,
+    connected: Option<ConnectedHook>,
+    closed: Option<ClosedHook>,
+    error: Option<ErrorHook>,
+    mistake: Option<Error>,
+}
+
+impl HandlersBuilder {
+    fn routed(&mut self, route: Route<'_>) -> &mut Routed {
+        match route.to_owned_route() {
+            OwnedRoute::Number(number) => {
+                if number == u32::MAX {
+                    self.mistake(format!("route number {number} is reserved"));
+                }
+                self.numbers.entry(number).or_default()
+            }
+            OwnedRoute::Name(name) => {
+                if name.is_empty() {
+                    self.mistake("the name of a route is not empty".into());
+                }
+                self.names.entry(name).or_default()
+            }
+        }
+    }
+
+    fn mistake(&mut self, what: String) {
+        let mistake = Error::new(ErrorKind::InvalidInput, what);
+        self.mistake.get_or_insert(mistake);
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        route: Route<'_>,
+        handler: impl Fn(&Context<'_>, Body<'_>) + Send + Sync + 'static,
+    ) {
+        let taken = self.routed(route).push.replace(Box::new(handler)).is_some();
+        if taken {
+            self.mistake(format!("route {route} has two push handlers"));
+        }
+    }
+
+    pub(crate) fn call<R: IntoReply>(
+        &mut self,
+        route: Route<'_>,
+        handler: impl Fn(&Context<'_>, Body<'_>) -> R + Send + Sync + 'static,
+    ) {
+        let taken = self
+            .routed(route)
+            .call
+            .replace(answering(handler))
+            .is_some();
+        if taken {
+            self.mistake(format!("route {route} has two call handlers"));
+        }
+    }
+
+    pub(crate) fn other_pushes(
+        &mut self,
+        handler: impl Fn(&Context<'_>, Body<'_>) + Send + Sync + 'static,
+    ) {
+        self.fallback.push = Some(Box::new(handler));
+    }
+
+    pub(crate) fn other_calls<R: IntoReply>(
+        &mut self,
+        handler: impl Fn(&Context<'_>, Body<'_>) -> R + Send + Sync + 'static,
+    ) {
+        self.fallback.call = Some(answering(handler));
+    }
+
+    pub(crate) fn connected(&mut self, hook: ConnectedHook) {
+        self.connected = Some(hook);
+    }
+
+    pub(crate) fn closed(&mut self, hook: ClosedHook) {
+        self.closed = Some(hook);
+    }
+
+    pub(crate) fn error(&mut self, hook: ErrorHook) {
+        self.error = Some(hook);
+    }
+
+    pub(crate) fn build(self) -> Result<Handlers, Error> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
+        }
+        Ok(Handlers {
+            numbers: self.numbers.into_iter().collect(),
+            names: self.names,
+            fallback: self.fallback,
+            connected: self.connected,
+            closed: self.closed,
+            error: self.error,
+        })
+    }
+}
+
+fn answering<R: IntoReply>(
+    handler: impl Fn(&Context<'_>, Body<'_>) -> R + Send + Sync + 'static,
+) -> Handler {
+    Box::new(move |context, body| {
+        handler(context, body).into_reply(ReplyTo { context });
+    })
+}
+
+/// The methods that the builders of clients and servers have in common. The builder has fields
+/// `handlers` and `config`.
+macro_rules! handler_methods {
+    () => {
+        /// Handles the pushes of a route, by number or name.
+        ///
+        /// Handlers of one session run one after the other, in the order of arrival, on the
+        /// thread that reads it.
+        pub fn on_push<'r>(
+            mut self,
+            route: impl Into<$crate::message::Route<'r>>,
+            handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) + Send + Sync + 'static,
+        ) -> Self {
+            self.handlers.push(route.into(), handler);
+            self
+        }
+
+        /// Handles the calls of a route, by number or name. What the handler returns is the
+        /// answer: a body, `()`, a [`Deferred`]($crate::Deferred), or a `Result` with a
+        /// [`Status`]($crate::Status).
+        pub fn on_call<'r, R: $crate::IntoReply>(
+            mut self,
+            route: impl Into<$crate::message::Route<'r>>,
+            handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) -> R + Send + Sync + 'static,
+        ) -> Self {
+            self.handlers.call(route.into(), handler);
+            self
+        }
+
+        /// Handles the pushes of all routes without a push handler; without it they are dropped
+        /// and counted.
+        pub fn on_other_pushes(
+            mut self,
+            handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) + Send + Sync + 'static,
+        ) -> Self {
+            self.handlers.other_pushes(handler);
+            self
+        }
+
+        /// Handles the calls of all routes without a call handler; without it they are answered
+        /// with status `NO_ROUTE`.
+        pub fn on_other_calls<R: $crate::IntoReply>(
+            mut self,
+            handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) -> R + Send + Sync + 'static,
+        ) -> Self {
+            self.handlers.other_calls(handler);
+            self
+        }
+
+        /// Runs when a session begins, before its first message is read.
+        pub fn on_connected(
+            mut self,
+            hook: impl Fn(&$crate::Session) + Send + Sync + 'static,
+        ) -> Self {
+            self.handlers.connected(Box::new(hook));
+            self
+        }
+
+        /// Runs once when a session has ended, after its last message.
+        pub fn on_closed(
+            mut self,
+            hook: impl Fn(&$crate::Session, &$crate::CloseReport) + Send + Sync + 'static,
+        ) -> Self {
+            self.handlers.closed(Box::new(hook));
+            self
+        }
+
+        /// Runs for errors that no caller sees: failed handshakes, refused connections, sessions
+        /// that did not end cleanly.
+        pub fn on_error(mut self, hook: impl Fn(&$crate::Error) + Send + Sync + 'static) -> Self {
+            self.handlers.error(Box::new(hook));
+            self
+        }
+
+        /// How much is accepted and held. Default [`Limits::server`]($crate::Limits::server).
+        pub fn limits(mut self, limits: $crate::Limits) -> Self {
+            self.config.limits = limits;
+            self
+        }
+
+        /// How long everything may take.
+        pub fn timeouts(mut self, timeouts: $crate::Timeouts) -> Self {
+            self.config.timeouts = timeouts;
+            self
+        }
+
+        /// Options of the sockets.
+        pub fn socket_options(mut self, options: $crate::SocketOptions) -> Self {
+            self.config.socket = options;
+            self
+        }
+
+        /// Stack of each thread of a connection, in bytes. Default 512 KiB of address space.
+        pub fn stack_bytes(mut self, bytes: usize) -> Self {
+            self.config.stack_bytes = Some(bytes);
+            self
+        }
+
+        /// The protocol to speak. Default [`Framing::Native`]($crate::Framing::Native).
+        pub fn framing(mut self, framing: $crate::Framing) -> Self {
+            self.framing = framing;
+            self
+        }
+    };
+}
+pub(crate) use handler_methods;

@@ -1,0 +1,158 @@
+//! What a handler knows about the message that it handles.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::reply::Replied;
+use crate::codec::IntoBody;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::message::{CodecId, Kind, MessageRef, Metadata, MetadataRef, Route};
+use crate::session::{Deferred, Responder, Session};
+use crate::status::{Status, StatusRef};
+
+/// The message that a handler handles, and the ways to answer it.
+pub struct Context<'a> {
+    connection: &'a Arc<Connection>,
+    message: &'a MessageRef<'a>,
+    wire_bytes: usize,
+    /// Whether the call is answered, or a responder has taken the duty over.
+    settled: Cell<bool>,
+    metadata: RefCell<Metadata>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(
+        connection: &'a Arc<Connection>,
+        message: &'a MessageRef<'a>,
+        wire_bytes: usize,
+    ) -> Self {
+        Context {
+            connection,
+            message,
+            wire_bytes,
+            settled: Cell::new(message.kind != Kind::Call),
+            metadata: RefCell::default(),
+        }
+    }
+
+    /// The session that the message came by: push to it, call it.
+    pub fn session(&self) -> Session {
+        Session::new(self.connection.clone())
+    }
+
+    /// The peer's address.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.connection.peer
+    }
+
+    /// Push or call.
+    pub fn kind(&self) -> Kind {
+        self.message.kind
+    }
+
+    /// What the message is about.
+    pub fn route(&self) -> Route<'a> {
+        self.message.route
+    }
+
+    /// The call's sequence number; 0 for a push.
+    pub fn sequence(&self) -> u32 {
+        self.message.sequence
+    }
+
+    /// The message's key and value pairs.
+    pub fn metadata(&self) -> MetadataRef<'a> {
+        self.message.metadata
+    }
+
+    /// The format of the body.
+    pub fn codec(&self) -> CodecId {
+        self.message.codec
+    }
+
+    /// The bytes that the whole message took on the wire.
+    pub fn wire_bytes(&self) -> usize {
+        self.wire_bytes
+    }
+
+    /// How long the caller would still wait when it sent the call, if it said so.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.message.time_left
+    }
+
+    /// Adds a metadata pair to the answer.
+    ///
+    /// # Errors
+    /// `TooLarge` if key and value together pass 65,533 bytes.
+    pub fn reply_meta(&self, key: &str, value: &str) -> Result<(), Error> {
+        self.metadata.borrow_mut().push(key, value)
+    }
+
+    /// Answers at once, without a copy of the body; the handler returns the result.
+    ///
+    /// Of several answers the first counts. A push has no answer.
+    pub fn reply(&self, body: impl IntoBody) -> Replied {
+        if !self.settled.replace(true) {
+            crate::session::answer(
+                self.connection,
+                self.message.sequence,
+                self.metadata.borrow().as_ref(),
+                &body,
+            );
+        }
+        Replied(())
+    }
+
+    /// Answers later, from any thread: keep the responder, return the [`Deferred`].
+    ///
+    /// For a push, or after an answer, the responder answers nothing.
+    pub fn defer(&self) -> (Responder, Deferred) {
+        let answered = self.settled.replace(true);
+        let mut responder =
+            Responder::new(self.connection.clone(), self.message.sequence, answered);
+        for (key, value) in self.metadata.borrow().iter() {
+            // It fitted the answer's metadata, so it fits the responder's.
+            let _ = responder.meta(key, value);
+        }
+        (responder, Deferred(()))
+    }
+
+    pub(super) fn answer_status(&self, code: i32, text: &str) {
+        self.answer_with(StatusRef {
+            code,
+            text,
+            cause: "",
+        });
+    }
+
+    pub(super) fn answer_error(&self, status: &Status) {
+        self.answer_with(status.as_ref());
+    }
+
+    fn answer_with(&self, status: StatusRef<'_>) {
+        if !self.settled.replace(true) {
+            self.connection.reply(
+                self.message.sequence,
+                Some(status),
+                self.metadata.borrow().as_ref(),
+                CodecId::BYTES,
+                &[],
+            );
+        }
+    }
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("session", &self.connection.id.0)
+            .field("kind", &self.kind())
+            .field("route", &self.route())
+            .field("sequence", &self.sequence())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,237 @@
+//! What user code holds: a session with one peer, its requests, pending calls and responders.
+
+mod pending;
+mod request;
+mod responder;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::codec::{Body, FromBody, IntoBody};
+use crate::config::deadline;
+use crate::connection::{CloseReport, Company, Connection, Wait, is_handler_of, scratch};
+use crate::error::{Error, ErrorKind, TryPushError};
+use crate::message::{Kind, MessageRef, MetadataRef, Route, SessionId};
+use crate::stats::Stats;
+
+pub use pending::{Pending, Reply};
+pub use request::Request;
+pub(crate) use responder::answer;
+pub use responder::{Deferred, Responder};
+
+/// One peer: push to it and call it. Both ends have the same powers.
+///
+/// It is a cheap handle: clone it, send it to other threads. A server's sessions are owned by
+/// its [`Hub`](crate::Hub), a client's by its [`Client`](crate::Client); a handle keeps nothing
+/// alive but memory.
+#[derive(Clone)]
+#[doc(alias = "pipe")]
+#[doc(alias = "socket")]
+pub struct Session {
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Session {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Session { connection }
+    }
+
+    /// The session's number: given by the server, and the same at both ends. 0 at a client
+    /// whose protocol has no handshake.
+    pub fn id(&self) -> SessionId {
+        self.connection.id
+    }
+
+    /// The peer's address.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.connection.peer
+    }
+
+    /// This side's address.
+    pub fn local_address(&self) -> SocketAddr {
+        self.connection.local
+    }
+
+    /// Whether nothing can be sent any more.
+    pub fn is_closed(&self) -> bool {
+        self.connection.is_over() || self.connection.is_closing()
+    }
+
+    /// Sends a one-way message; waits for room in the send queue up to `timeouts.push`.
+    ///
+    /// It returns when the message is queued. Messages of one thread arrive in their order.
+    ///
+    /// # Errors
+    /// `Timeout` if there was no room in time, `Closed` or `Disconnected`, `TooLarge`,
+    /// `Unsupported` by the protocol, `WouldDeadlock` in a handler. Then nothing was sent.
+    #[doc(alias = "send")]
+    pub fn push<'r>(&self, route: impl Into<Route<'r>>, body: impl IntoBody) -> Result<(), Error> {
+        let limit = self.connection.config.timeouts.push;
+        self.push_message(route.into(), MetadataRef::EMPTY, &body, Some(limit))
+    }
+
+    /// Sends a one-way message if there is room now.
+    ///
+    /// # Errors
+    /// As [`push`](Session::push), but `QueueFull` at once if there is no room. The error gives
+    /// the body back.
+    #[doc(alias = "try_send")]
+    pub fn try_push<'r, B: IntoBody>(
+        &self,
+        route: impl Into<Route<'r>>,
+        body: B,
+    ) -> Result<(), TryPushError<B>> {
+        self.push_message(route.into(), MetadataRef::EMPTY, &body, None)
+            .map_err(|error| TryPushError::new(error, body))
+    }
+
+    /// Sends a one-way message, waiting for room at most `limit`; zero does not wait.
+    ///
+    /// # Errors
+    /// As [`push`](Session::push); the error gives the body back.
+    #[doc(alias = "send_timeout")]
+    pub fn push_timeout<'r, B: IntoBody>(
+        &self,
+        route: impl Into<Route<'r>>,
+        body: B,
+        limit: Duration,
+    ) -> Result<(), TryPushError<B>> {
+        self.push_message(route.into(), MetadataRef::EMPTY, &body, Some(limit))
+            .map_err(|error| TryPushError::new(error, body))
+    }
+
+    fn push_message(
+        &self,
+        route: Route<'_>,
+        metadata: MetadataRef<'_>,
+        body: &impl IntoBody,
+        limit: Option<Duration>,
+    ) -> Result<(), Error> {
+        scratch::with(|buffer| {
+            let codec = body.codec();
+            let bytes = body.bytes(buffer)?;
+            let mut message = MessageRef::new(Kind::Push, route, 0, codec, bytes);
+            message.metadata = metadata;
+            // The clock is read only if there is no room.
+            match self.connection.send(&message, Wait::No, Company::Alone) {
+                Err(error) if error.kind() == ErrorKind::QueueFull => {}
+                sent => return sent,
+            }
+            match limit {
+                None | Some(Duration::ZERO) => {
+                    self.connection.send(&message, Wait::No, Company::Alone)
+                }
+                Some(limit) => {
+                    let wait = Wait::Until(deadline(Instant::now(), limit));
+                    self.connection.send(&message, wait, Company::Alone)
+                }
+            }
+        })
+    }
+
+    /// Calls the peer and waits for the reply, up to `timeouts.call`.
+    ///
+    /// # Errors
+    /// `Status` if the peer answered an error status, `Timeout`, `Disconnected` (see
+    /// [`Error::maybe_executed`]), `TooManyInFlight`, and those of [`push`](Session::push).
+    #[doc(alias = "request")]
+    pub fn call<'r>(
+        &self,
+        route: impl Into<Route<'r>>,
+        body: impl IntoBody,
+    ) -> Result<Reply, Error> {
+        self.request(route).call(body)
+    }
+
+    /// Calls the peer and lends the reply's body to `read`: without an allocation.
+    ///
+    /// # Errors
+    /// As [`call`](Session::call).
+    pub fn call_with<'r, R>(
+        &self,
+        route: impl Into<Route<'r>>,
+        body: impl IntoBody,
+        read: impl FnOnce(Body<'_>) -> R,
+    ) -> Result<R, Error> {
+        self.request(route).call_with(body, read)
+    }
+
+    /// Calls the peer and decodes the reply's body.
+    ///
+    /// # Errors
+    /// As [`call`](Session::call), and `BadBody` or `Unsupported` if the reply does not decode.
+    pub fn call_as<'r, T: for<'b> FromBody<'b>>(
+        &self,
+        route: impl Into<Route<'r>>,
+        body: impl IntoBody,
+    ) -> Result<T, Error> {
+        self.request(route).call_with(body, |body| body.decode())?
+    }
+
+    /// Begins a push or call with metadata or a time limit of its own.
+    pub fn request<'r>(&self, route: impl Into<Route<'r>>) -> Request<'_, 'r> {
+        Request::new(self, route.into())
+    }
+
+    /// Waits until everything that was queued has been handed to the system.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Disconnected` if the connection ended before.
+    pub fn flush(&self, limit: Duration) -> Result<(), Error> {
+        self.connection.flush(deadline(Instant::now(), limit))
+    }
+
+    /// Begins to close and returns at once: what is queued is sent, goodbyes are exchanged,
+    /// what the peer still sends is delivered. After `timeouts.close` the rest is cut off.
+    pub fn close(&self) {
+        self.connection
+            .begin_close(self.connection.config.timeouts.close);
+    }
+
+    /// Closes and waits for the end, at most `limit`; then cuts the rest off.
+    ///
+    /// # Errors
+    /// `WouldDeadlock` in a handler of this very session, which closes once the handler has
+    /// returned.
+    pub fn shutdown(&self, limit: Duration) -> Result<CloseReport, Error> {
+        self.connection.begin_close(limit);
+        if is_handler_of(&self.connection) {
+            return Err(Error::new(
+                ErrorKind::WouldDeadlock,
+                "a handler cannot wait for the end of its own session; closing has begun",
+            ));
+        }
+        crate::connection::before_wait()?;
+        let ended = self.connection.wait_ended(deadline(Instant::now(), limit));
+        Ok(ended.unwrap_or_else(|| self.connection.cut()))
+    }
+
+    /// Ends the session at once; what was not written is lost.
+    pub fn abort(&self) {
+        self.connection.abort();
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> Stats {
+        self.connection.stats(Instant::now())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &self.id().0)
+            .field("peer", &self.peer_address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Session {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.connection, &other.connection)
+    }
+}
+
+impl Eq for Session {}

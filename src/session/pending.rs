@@ -1,0 +1,208 @@
+//! A call that was sent and not yet taken, and its reply.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::codec::{Body, FromBody, decode};
+use crate::config::deadline;
+use crate::connection::Connection;
+use crate::connection::waiter::{Answer, Waiter};
+use crate::error::{Error, ErrorKind};
+use crate::message::{CodecId, Metadata};
+
+/// The answer to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    codec: CodecId,
+    metadata: Metadata,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    /// The body's bytes.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The body itself.
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+
+    /// The format of the body.
+    pub fn codec(&self) -> CodecId {
+        self.codec
+    }
+
+    /// The reply's key and value pairs.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Reads the body as a value.
+    ///
+    /// # Errors
+    /// `Unsupported` if the type does not read this format, `BadBody` if it does not decode.
+    pub fn decode<'a, T: FromBody<'a>>(&'a self) -> Result<T, Error> {
+        decode(&self.body, self.codec)
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Reply {
+            codec: answer.codec,
+            metadata: answer.metadata,
+            body: answer.body,
+        }
+    }
+}
+
+/// A call in flight: a future for threads. Dropping it cancels the call.
+#[must_use = "dropping it cancels the call"]
+pub struct Pending {
+    connection: Arc<Connection>,
+    /// `None` once the call has ended for this side.
+    waiter: Option<Arc<Waiter>>,
+    sequence: u32,
+    started: Instant,
+    deadline: Option<Instant>,
+}
+
+impl Pending {
+    pub(super) fn new(
+        connection: Arc<Connection>,
+        waiter: Arc<Waiter>,
+        sequence: u32,
+        started: Instant,
+        deadline: Option<Instant>,
+    ) -> Self {
+        Pending {
+            connection,
+            waiter: Some(waiter),
+            sequence,
+            started,
+            deadline,
+        }
+    }
+
+    /// Waits for the reply, up to the call's time limit.
+    ///
+    /// # Errors
+    /// As [`Session::call`](crate::Session::call).
+    pub fn wait(mut self) -> Result<Reply, Error> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<Reply, Error> {
+        let waiter = self.wait_filled()?;
+        let answer = waiter.take_answer().unwrap_or_else(|| Err(taken()));
+        Waiter::give_back(waiter);
+        answer.map(Reply::from)
+    }
+
+    pub(super) fn wait_with<R>(mut self, read: impl FnOnce(Body<'_>) -> R) -> Result<R, Error> {
+        let waiter = self.wait_filled()?;
+        let result = waiter
+            .read(|bytes, codec| read(Body::new(bytes, codec)))
+            .unwrap_or_else(|| Err(taken()));
+        Waiter::give_back(waiter);
+        result
+    }
+
+    /// Waits to the end of the call, whose waiter is filled then.
+    fn wait_filled(&mut self) -> Result<Arc<Waiter>, Error> {
+        let Some(waiter) = self.waiter.take() else {
+            return Err(taken());
+        };
+        self.connection
+            .wait_call(self.sequence, &waiter, self.started, self.deadline)?;
+        Ok(waiter)
+    }
+
+    /// Waits for the reply at most `limit`: `None` means that the call goes on.
+    ///
+    /// The call's own time limit ends it all the same. After the outcome was taken, asking
+    /// again gives `Closed`.
+    pub fn wait_timeout(&mut self, limit: Duration) -> Option<Result<Reply, Error>> {
+        let now = Instant::now();
+        let until = deadline(now, limit);
+        let ends_first = match (self.deadline, until) {
+            (Some(call), Some(until)) => call <= until,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if ends_first || until.is_none() {
+            return Some(self.finish());
+        }
+        let Some(waiter) = &self.waiter else {
+            return Some(Err(taken()));
+        };
+        if let Err(error) = crate::connection::before_wait() {
+            return Some(Err(error));
+        }
+        waiter.wait(now, until, false);
+        self.try_take()
+    }
+
+    /// The outcome, if the call has ended.
+    pub fn try_take(&mut self) -> Option<Result<Reply, Error>> {
+        let Some(waiter) = &self.waiter else {
+            return Some(Err(taken()));
+        };
+        if waiter.is_done() {
+            let answer = waiter.take_answer();
+            self.waiter = None;
+            return answer.map(|answer| answer.map(Reply::from));
+        }
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            return Some(self.finish());
+        }
+        None
+    }
+
+    /// Gives the call up; the peer is told. A reply that comes later is dropped and counted.
+    pub fn cancel(self) {}
+
+    /// Runs `callback` with the outcome, once, without any lock held: at once on this thread
+    /// if the call has ended, else on the connection's reader thread when the reply comes, or
+    /// on the callback thread when the call ends otherwise.
+    pub fn on_reply(mut self, callback: impl FnOnce(Result<Reply, Error>) + Send + 'static) {
+        let Some(waiter) = self.waiter.take() else {
+            return callback(Err(taken()));
+        };
+        let ready = waiter.on_filled(Box::new(move |answer| callback(answer.map(Reply::from))));
+        match ready {
+            Some((callback, answer)) => callback(answer),
+            None => self.connection.expire_call(self.sequence, self.deadline),
+        }
+    }
+}
+
+fn taken() -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        "the outcome of the call was taken before",
+    )
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.waiter.take().is_some() {
+            self.connection.give_up_call(self.sequence);
+        }
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("session", &self.connection.id.0)
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}

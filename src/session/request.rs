@@ -1,0 +1,121 @@
+//! A push or call with metadata or a time limit of its own.
+
+use std::time::{Duration, Instant};
+
+use super::{Pending, Reply, Session};
+use crate::codec::{Body, IntoBody};
+use crate::config::deadline;
+use crate::connection::waiter::Waiter;
+use crate::connection::{is_handler_of, scratch};
+use crate::error::{Error, ErrorKind};
+use crate::message::{Kind, MessageRef, Metadata, Route};
+
+/// A message that is being put together; see [`Session::request`].
+#[must_use = "nothing is sent before push, call or start"]
+#[derive(Debug)]
+pub struct Request<'s, 'r> {
+    session: &'s Session,
+    route: Route<'r>,
+    metadata: Metadata,
+    limit: Option<Duration>,
+    error: Option<Error>,
+}
+
+impl<'s, 'r> Request<'s, 'r> {
+    pub(super) fn new(session: &'s Session, route: Route<'r>) -> Self {
+        Request {
+            session,
+            route,
+            metadata: Metadata::new(),
+            limit: None,
+            error: None,
+        }
+    }
+
+    /// Adds a metadata pair. A pair that is too large shows as the error of sending.
+    pub fn meta(mut self, key: &str, value: &str) -> Self {
+        if let Err(error) = self.metadata.push(key, value) {
+            self.error = Some(error);
+        }
+        self
+    }
+
+    /// Time limit of this message instead of `timeouts.call` or `timeouts.push`. The handler of
+    /// a call sees what is left of it. Zero fails a call without sending it; [`Duration::MAX`]
+    /// is no limit.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sends it as a push.
+    ///
+    /// # Errors
+    /// As [`Session::push`].
+    pub fn push(mut self, body: impl IntoBody) -> Result<(), Error> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let limit = self
+            .limit
+            .unwrap_or(self.session.connection.config.timeouts.push);
+        self.session
+            .push_message(self.route, self.metadata.as_ref(), &body, Some(limit))
+    }
+
+    /// Sends it as a call and waits for the reply.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call(self, body: impl IntoBody) -> Result<Reply, Error> {
+        self.start(body)?.wait()
+    }
+
+    /// Sends it as a call and lends the reply's body to `read`.
+    ///
+    /// # Errors
+    /// As [`Session::call`].
+    pub fn call_with<R>(
+        self,
+        body: impl IntoBody,
+        read: impl FnOnce(Body<'_>) -> R,
+    ) -> Result<R, Error> {
+        self.start(body)?.wait_with(read)
+    }
+
+    /// Sends it as a call and returns at once; wait for the reply with the [`Pending`].
+    ///
+    /// # Errors
+    /// As [`Session::call`], before the call is sent.
+    pub fn start(mut self, body: impl IntoBody) -> Result<Pending, Error> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let connection = &self.session.connection;
+        let limit = self.limit.unwrap_or(connection.config.timeouts.call);
+        if limit == Duration::ZERO {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                "a call with a time limit of zero is not sent",
+            ));
+        }
+        let started = Instant::now();
+        let deadline = deadline(started, limit);
+        let waiter = Waiter::take(is_handler_of(connection));
+        let sequence = scratch::with(|buffer| {
+            let codec = body.codec();
+            let bytes = body.bytes(buffer)?;
+            let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
+            message.metadata = self.metadata.as_ref();
+            message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
+            connection.open_call(message, &waiter, deadline)
+        })?;
+        Ok(Pending::new(
+            connection.clone(),
+            waiter,
+            sequence,
+            started,
+            deadline,
+        ))
+    }
+}

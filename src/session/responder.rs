@@ -1,0 +1,109 @@
+//! Answers that are given later than the handler returns, by whatever thread.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::codec::IntoBody;
+use crate::connection::{Connection, scratch};
+use crate::error::Error;
+use crate::message::{CodecId, Metadata, MetadataRef};
+use crate::status::{Status, StatusRef};
+
+/// The duty to answer one call. Dropping it answers status [`Status::NO_REPLY`].
+pub struct Responder {
+    connection: Arc<Connection>,
+    sequence: u32,
+    metadata: Metadata,
+    answered: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(connection: Arc<Connection>, sequence: u32, answered: bool) -> Self {
+        Responder {
+            connection,
+            sequence,
+            metadata: Metadata::new(),
+            answered,
+        }
+    }
+
+    /// Adds a metadata pair to the answer.
+    ///
+    /// # Errors
+    /// `TooLarge` if key and value together pass 65,533 bytes.
+    pub fn meta(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        self.metadata.push(key, value)
+    }
+
+    /// Answers with a body. An answer to a session that has ended goes nowhere; one that the
+    /// peer does not admit is replaced by a status.
+    pub fn reply(mut self, body: impl IntoBody) {
+        if !std::mem::replace(&mut self.answered, true) {
+            let metadata = self.metadata.as_ref();
+            answer(&self.connection, self.sequence, metadata, &body);
+        }
+    }
+
+    /// Answers with an error status.
+    pub fn fail(mut self, status: Status) {
+        if !std::mem::replace(&mut self.answered, true) {
+            self.send_status(status.as_ref());
+        }
+    }
+
+    fn send_status(&self, status: StatusRef<'_>) {
+        self.connection.reply(
+            self.sequence,
+            Some(status),
+            self.metadata.as_ref(),
+            CodecId::BYTES,
+            &[],
+        );
+    }
+}
+
+/// Encodes and sends an answer.
+pub(crate) fn answer(
+    connection: &Connection,
+    sequence: u32,
+    metadata: MetadataRef<'_>,
+    body: &impl IntoBody,
+) {
+    scratch::with(|buffer| {
+        let codec = body.codec();
+        match body.bytes(buffer) {
+            Ok(bytes) => connection.reply(sequence, None, metadata, codec, bytes),
+            Err(error) => {
+                let status = Status::from(error);
+                let status = Some(status.as_ref());
+                connection.reply(sequence, status, metadata, CodecId::BYTES, &[]);
+            }
+        }
+    });
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.send_status(StatusRef {
+                code: Status::NO_REPLY,
+                text: "the handler gave no answer",
+                cause: "",
+            });
+        }
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder")
+            .field("session", &self.connection.id.0)
+            .field("sequence", &self.sequence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a handler returns when its [`Responder`] answers; see
+/// [`Context::defer`](crate::Context::defer).
+#[derive(Debug)]
+pub struct Deferred(pub(crate) ());
