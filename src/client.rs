@@ -107,8 +107,8 @@ impl ClientBuilder {
             };
             (agreed, Vec::new())
         };
-        let connection = Connection::new(socket, peer, self.framing, config, agreed, places)?;
-        start(&connection, Router::new(handlers, None), &received)?;
+        let connection = Connection::new(Arc::new(socket), peer, self.framing, config, agreed)?;
+        start(&connection, Router::new(handlers, None), &received, places)?;
         Ok(Client {
             handle: Arc::new(Handle {
                 session: Session::new(connection),

@@ -50,13 +50,13 @@ use crate::timer::{Timed, Timer};
 
 use self::calling::OpenCalls;
 use self::ending::Ending;
+pub(crate) use self::ending::LAST_STEPS;
 pub use self::ending::{CloseReason, CloseReport};
 use self::output::WriteHalf;
 pub(crate) use self::reading::{prepare, start};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
 use self::sending::Gather;
 pub(crate) use self::sending::Wait;
-use self::threads::Places;
 pub(crate) use self::writing::Company;
 
 /// Where messages and events go: what the layers above implement. It is owned by the reader
@@ -114,22 +114,20 @@ pub(crate) struct Connection {
     socket: Mutex<Option<Arc<Socket>>>,
     ending: Mutex<Ending>,
     ended: Condvar,
-    timer: Arc<Timer>,
+    /// Gone with the end, so that a handle keeps no thread alive.
+    timer: Mutex<Option<Arc<Timer>>>,
     next_check: Mutex<Option<Instant>>,
     me: Weak<Connection>,
-    /// For the reader and the writer thread; substitutes take their own.
-    _places: Places,
 }
 
 impl Connection {
     /// A connection over a socket that has passed its handshake. No thread runs yet.
     pub(crate) fn new(
-        socket: Socket,
+        socket: Arc<Socket>,
         peer: SocketAddr,
         framing: Framing,
         config: Arc<Config>,
         agreed: Agreed,
-        places: Places,
     ) -> Result<Arc<Connection>, Error> {
         let timer = Timer::shared()?;
         let now = Instant::now();
@@ -143,8 +141,8 @@ impl Connection {
             bytes: limits.queued_bytes as usize,
             messages: limits.queued_messages as usize,
             reply_reserve: limits.reply_reserve_bytes as usize,
+            replies: limits.incoming_calls as usize,
         };
-        let socket = Arc::new(socket);
         Ok(Arc::new_cyclic(|me| Connection {
             id: agreed.id,
             peer,
@@ -173,11 +171,10 @@ impl Connection {
             socket: Mutex::new(Some(socket)),
             ending: Mutex::new(Ending::default()),
             ended: Condvar::new(),
-            timer,
+            timer: Mutex::new(Some(timer)),
             next_check: Mutex::new(None),
             me: me.clone(),
             config,
-            _places: places,
         }))
     }
 
@@ -195,7 +192,9 @@ impl Connection {
         let mut next = self.next_check.lock();
         if next.is_none_or(|next| at < next) {
             *next = Some(at);
-            self.timer.schedule(at, self.me.clone());
+            if let Some(timer) = &*self.timer.lock() {
+                timer.schedule(at, self.me.clone());
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use socket2::Socket;
 
 use crate::config::{Config, deadline};
 use crate::connection::threads::{self, Places};
-use crate::connection::{CloseReason, CloseReport, before_wait, is_handling, socket};
+use crate::connection::{CloseReason, CloseReport, LAST_STEPS, before_wait, is_handling, socket};
 use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
 use crate::protocol::Framing;
@@ -127,10 +127,14 @@ impl Server {
         for session in &late {
             session.connection.abort();
         }
+        let until = Instant::now() + LAST_STEPS;
         for session in late {
-            report.add(&session.connection.cut());
+            report.add(&session.connection.cut(until));
         }
-        self.shared.finish_stop();
+        for session in sessions {
+            session.connection.wait_threads(until);
+        }
+        self.shared.finish_stop(until);
         Ok(report)
     }
 }
@@ -170,9 +174,8 @@ impl Shared {
     }
 
     /// Waits for the accept threads, whose listeners are woken already.
-    fn finish_stop(&self) {
+    fn finish_stop(&self, until: Instant) {
         let mut state = self.state.lock();
-        let until = Instant::now() + Duration::from_millis(100);
         while state.accept_threads > 0 || !state.greeting.is_empty() {
             if self.changed.wait_until(&mut state, until).timed_out() {
                 break;

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::codec::{Body, FromBody, IntoBody};
 use crate::config::deadline;
-use crate::connection::{CloseReport, Company, Connection, Wait, is_handler_of, scratch};
+use crate::connection::{
+    CloseReport, Company, Connection, LAST_STEPS, Wait, is_handler_of, scratch,
+};
 use crate::error::{Error, ErrorKind, TryPushError};
 use crate::message::{Kind, MessageRef, MetadataRef, Route, SessionId};
 use crate::stats::Stats;
@@ -205,7 +207,10 @@ impl Session {
         }
         crate::connection::before_wait()?;
         let ended = self.connection.wait_ended(deadline(Instant::now(), limit));
-        Ok(ended.unwrap_or_else(|| self.connection.cut()))
+        let until = Instant::now() + LAST_STEPS;
+        let report = ended.unwrap_or_else(|| self.connection.cut(until));
+        self.connection.wait_threads(until);
+        Ok(report)
     }
 
     /// Ends the session at once; what was not written is lost.

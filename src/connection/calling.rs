@@ -205,7 +205,12 @@ impl Connection {
     /// Runs a callback on the callback thread.
     pub(super) fn run_later(&self, ready: Option<Ready>) {
         if let Some((callback, answer)) = ready {
-            self.timer.call_back(Box::new(move || callback(answer)));
+            let timer = self.timer.lock().clone();
+            match timer {
+                Some(timer) => timer.call_back(Box::new(move || callback(answer))),
+                // The connection has ended; its calls have, too, so this is none of them.
+                None => callback(answer),
+            }
         }
     }
 

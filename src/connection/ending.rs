@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use parking_lot::MutexGuard;
+
 use super::Connection;
 use super::writing::{FINAL, GOODBYE};
 use crate::error::{Error, ErrorKind};
@@ -14,8 +16,8 @@ use crate::message::{Kind, SessionId};
 use crate::protocol::Decoded;
 use crate::stats::Count;
 
-/// How long the threads of an ended connection are waited for.
-const LAST_STEPS: Duration = Duration::from_millis(100);
+/// How long the last steps of what was cut off are waited for.
+pub(crate) const LAST_STEPS: Duration = Duration::from_millis(100);
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +92,8 @@ pub(super) struct Ending {
     reason: Option<(CloseReason, Error)>,
     not_written: Count,
     report: Option<CloseReport>,
+    /// The writing half is closed, after all that was to be written.
+    written_out: bool,
     threads: usize,
 }
 
@@ -254,10 +258,26 @@ impl Connection {
         }
     }
 
+    /// The writing half is closed.
+    pub(super) fn written_out(&self) {
+        self.ending.lock().written_out = true;
+        self.ended.notify_all();
+    }
+
     /// The stream from the peer has ended: between two frames, inside one, or by an error.
+    ///
+    /// A peer that has said all it had to say may still listen: what is owed to it is written
+    /// first, within the limit for closing.
     pub(super) fn stream_ended(&self, how: StreamEnd) {
         let has_goodbye = self.framing.protocol().carries(Kind::Goodbye);
         let said_goodbye = self.closing.lock().has_received_goodbye();
+        if matches!(how, StreamEnd::Whole) && (said_goodbye || !has_goodbye) {
+            self.begin_close(self.config.timeouts.close);
+            let ending = self.ending.lock();
+            drop(self.wait_until(ending, None, |ending| {
+                ending.written_out || ending.reason.is_some()
+            }));
+        }
         let (reason, error) = match how {
             StreamEnd::Cut => (
                 CloseReason::Truncated,
@@ -283,9 +303,16 @@ impl Connection {
     pub(super) fn report(&self) -> CloseReport {
         let sent = self.counters.sent();
         let confirmed = self.delivery.lock().confirmed(sent);
+        let said_goodbye = self.closing.lock().has_received_goodbye();
         let ending = self.ending.lock();
+        let unconfirmed = sent.less(confirmed);
+        let nothing_lost = unconfirmed.messages == 0 && ending.not_written.messages == 0;
         let (reason, error) = match &ending.reason {
             None | Some((CloseReason::Clean, _)) => (CloseReason::Clean, None),
+            // The peer left after its goodbye without waiting for ours.
+            Some((CloseReason::Reset, _)) if said_goodbye && nothing_lost => {
+                (CloseReason::Clean, None)
+            }
             Some((reason, error)) => (*reason, Some(error.clone())),
         };
         CloseReport {
@@ -293,7 +320,7 @@ impl Connection {
             reason,
             error,
             not_written: ending.not_written,
-            unconfirmed: sent.less(confirmed),
+            unconfirmed,
             confirmed,
             received: self.counters.received(),
         }
@@ -303,12 +330,30 @@ impl Connection {
     pub(super) fn announce_end(&self, report: CloseReport) {
         self.ending.lock().report = Some(report);
         self.ended.notify_all();
+        // A handle that somebody keeps shall keep no thread.
+        *self.timer.lock() = None;
     }
 
-    /// Waits for the report, and then briefly for the threads.
+    /// Waits for the report.
     pub(crate) fn wait_ended(&self, deadline: Option<Instant>) -> Option<CloseReport> {
-        let mut ending = self.ending.lock();
-        while ending.report.is_none() {
+        let ending = self.ending.lock();
+        let ending = self.wait_until(ending, deadline, |ending| ending.report.is_some());
+        ending.report.clone()
+    }
+
+    /// After the report: waits for the last steps of the threads.
+    pub(crate) fn wait_threads(&self, deadline: Instant) {
+        let ending = self.ending.lock();
+        drop(self.wait_until(ending, Some(deadline), |ending| ending.threads == 0));
+    }
+
+    fn wait_until<'a>(
+        &'a self,
+        mut ending: MutexGuard<'a, Ending>,
+        deadline: Option<Instant>,
+        is_reached: impl Fn(&Ending) -> bool,
+    ) -> MutexGuard<'a, Ending> {
+        while !is_reached(&ending) {
             match deadline {
                 Some(deadline) => {
                     if self.ended.wait_until(&mut ending, deadline).timed_out() {
@@ -318,20 +363,13 @@ impl Connection {
                 None => self.ended.wait(&mut ending),
             }
         }
-        let report = ending.report.clone()?;
-        let deadline = Instant::now() + LAST_STEPS;
-        while ending.threads > 0 {
-            if self.ended.wait_until(&mut ending, deadline).timed_out() {
-                break;
-            }
-        }
-        Some(report)
+        ending
     }
 
-    /// Cuts off what did not close in time; the report is what is known by then.
-    pub(crate) fn cut(&self) -> CloseReport {
+    /// Ends the connection, which did not close in time; the report is what is known by the
+    /// deadline.
+    pub(crate) fn cut(&self, deadline: Instant) -> CloseReport {
         self.fail(close_timeout());
-        let deadline = Instant::now() + LAST_STEPS;
         self.wait_ended(Some(deadline))
             .unwrap_or_else(|| self.report())
     }

@@ -23,14 +23,15 @@ struct Reading<D> {
     order: Order,
 }
 
-/// Starts the reader thread; `received` is what came behind the handshake. The places that the
-/// connection took are for this thread and the writer.
+/// Starts the reader thread; `received` is what came behind the handshake. The places are for
+/// this thread and the writer; substitutes take their own.
 pub(crate) fn start<D: Dispatch>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
+    places: Places,
 ) -> Result<(), Error> {
-    let run = prepare(connection, dispatch, received);
+    let run = prepare(connection, dispatch, received, places);
     let name = format!("tl-read-{}", connection.id);
     threads::spawn(name, connection.config.stack_bytes, run)
 }
@@ -40,6 +41,7 @@ pub(crate) fn prepare<D: Dispatch>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
+    places: Places,
 ) -> impl FnOnce() + Send + use<D> {
     let reading = Arc::new(Reading {
         connection: connection.clone(),
@@ -53,6 +55,7 @@ pub(crate) fn prepare<D: Dispatch>(
         reader.dispatch_connected();
         reader.run();
         drop(guard);
+        drop(places);
     }
 }
 
@@ -217,7 +220,11 @@ impl<D: Dispatch> Reader<D> {
     fn request(&self, message: &MessageRef<'_>, size: usize) {
         let connection = self.connection();
         if message.kind == Kind::Call {
-            connection.incoming.fetch_add(1, Ordering::SeqCst);
+            let open = connection.incoming.fetch_add(1, Ordering::SeqCst);
+            if open >= connection.config.limits.incoming_calls as usize {
+                connection.count_received(size);
+                return connection.answer_overloaded(message.sequence);
+            }
         }
         let is_held = self.reading.order.is_away()
             && !connection.descends_from_open_call(message)

@@ -118,7 +118,7 @@ impl Connection {
             sequence,
             StatusRef {
                 code: Status::OVERLOADED,
-                text: "a handler waits and the backlog is full",
+                text: "too many calls are in progress, or a handler waits and the backlog is full",
                 cause: "",
             },
         );

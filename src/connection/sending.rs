@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::seat;
 use super::writing::{Company, GATHERED};
 use super::{Connection, scratch};
+use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
 use crate::protocol::unsupported;
@@ -108,8 +109,11 @@ impl Connection {
                     text: &text,
                     cause: "",
                 });
-                // Only a connection that has ended refuses this one.
-                let _ = self.send_reply(&short, Class::Control);
+                if let Err(error) = self.send_reply(&short, Class::Control) {
+                    if error.kind() == ErrorKind::QueueFull {
+                        self.fail(too_many_calls(&self.config.limits));
+                    }
+                }
             }
         }
         self.counters.calls_answered.fetch_add(1);
@@ -305,4 +309,14 @@ impl Connection {
             false => Err(unsupported(protocol, "calls")),
         }
     }
+}
+
+fn too_many_calls(limits: &Limits) -> Error {
+    Error::new(
+        ErrorKind::ProtocolAbuse,
+        format!(
+            "the peer calls without reading the replies: limits.incoming_calls is {}",
+            limits.incoming_calls
+        ),
+    )
 }

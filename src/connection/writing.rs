@@ -318,10 +318,7 @@ impl Connection {
             self.queue.release(bytes, frames);
         }
         if half.half_close && !half.finished {
-            half.finished = true;
-            if let Some(socket) = &half.socket {
-                let _ = socket.shutdown(std::net::Shutdown::Write);
-            }
+            self.half_close(half);
         }
     }
 
@@ -335,10 +332,15 @@ impl Connection {
             drop(half);
             return self.fail(error);
         }
+        self.half_close(&mut half);
+    }
+
+    fn half_close(&self, half: &mut WriteHalf) {
         half.finished = true;
         if let Some(socket) = &half.socket {
             let _ = socket.shutdown(std::net::Shutdown::Write);
         }
+        self.written_out();
     }
 
     /// Takes out everything that was not written and lets go of the socket. `each` sees the

@@ -10,6 +10,7 @@ fn small_queue(bytes: usize) -> Arc<SendQueue> {
         bytes,
         messages: 8,
         reply_reserve: 0,
+        replies: 8,
     }))
 }
 

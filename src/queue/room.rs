@@ -22,6 +22,8 @@ pub(crate) struct Bound {
     pub(crate) messages: usize,
     /// Bytes beyond `bytes` for replies alone.
     pub(crate) reply_reserve: usize,
+    /// Replies and control frames: an honest peer never has more of them coming.
+    pub(crate) replies: usize,
 }
 
 /// What asks for room.
@@ -79,7 +81,11 @@ impl Room {
             Class::Reply => (self.bound.bytes + self.bound.reply_reserve, CLOSED),
             Class::Control => (usize::MAX, CLOSED),
         };
-        if class == Class::Request && self.messages.load(Ordering::Relaxed) >= self.bound.messages {
+        let most = match class {
+            Class::Request => self.bound.messages,
+            Class::Reply | Class::Control => self.bound.messages + self.bound.replies,
+        };
+        if self.messages.load(Ordering::Relaxed) >= most {
             // A closed queue says so even when it is full.
             return Err(match self.used.load(Ordering::Relaxed) & refusing {
                 0 => self.full(),

@@ -10,6 +10,7 @@ fn queue(bytes: usize, messages: usize, reply_reserve: usize) -> SendQueue {
         bytes,
         messages,
         reply_reserve,
+        replies: 1000,
     })
 }
 

@@ -172,10 +172,8 @@ impl Shared {
         let greeted = self.greet(&socket);
         self.greeted(&socket);
         let connected = greeted.and_then(|(agreed, received)| {
-            let socket = Arc::try_unwrap(socket)
-                .map_err(|_| Error::new(ErrorKind::Io, "the socket is still shared"))?;
             let (framing, config) = (self.framing, self.config.clone());
-            let connection = Connection::new(socket, peer, framing, config, agreed, places)?;
+            let connection = Connection::new(socket, peer, framing, config, agreed)?;
             Ok((connection, received))
         });
         match connected {
@@ -186,7 +184,7 @@ impl Shared {
                 }
                 let router = Router::new(self.handlers.clone(), Some(member));
                 drop(self);
-                prepare(&connection, router, &received)();
+                prepare(&connection, router, &received, places)();
             }
             Err(error) if self.is_stopping() => drop(error),
             Err(error) => self.handlers.report(&error),
