@@ -9,17 +9,19 @@
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
 //!   what such a thread knows about itself
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
-//! - `ending`: closing, failing, and the report at the end
+//! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `handshake`, `socket`, `threads`: what comes before
 
 mod buffer;
 pub(crate) mod calling;
+mod closing;
 pub(crate) mod ending;
 pub(crate) mod handshake;
 mod order;
 mod output;
 mod reading;
 mod receiving;
+mod report;
 pub(crate) mod scratch;
 mod seat;
 mod sending;
@@ -51,9 +53,9 @@ use crate::timer::{Timed, Timer};
 use self::calling::OpenCalls;
 use self::ending::Ending;
 pub(crate) use self::ending::LAST_STEPS;
-pub use self::ending::{CloseReason, CloseReport};
 use self::output::WriteHalf;
 pub(crate) use self::reading::{prepare, start};
+pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
 use self::sending::Gather;
 pub(crate) use self::sending::Wait;

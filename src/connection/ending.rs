@@ -1,7 +1,6 @@
-//! How a connection ends: the close handshake driven, failures, and the report.
+//! How a connection ends: failures, the end of the stream, and those who wait for it.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,32 +8,15 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 
 use super::Connection;
-use super::writing::{FINAL, GOODBYE};
+use super::closing::close_timeout;
+use super::report::{CloseReason, CloseReport};
 use crate::error::{Error, ErrorKind};
-use crate::link::closing::Open;
-use crate::message::{Kind, SessionId};
+use crate::message::Kind;
 use crate::protocol::Decoded;
 use crate::stats::Count;
 
 /// How long the last steps of what was cut off are waited for.
 pub(crate) const LAST_STEPS: Duration = Duration::from_millis(100);
-
-/// Why a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// Both sides said goodbye; or, in a protocol without goodbye, the stream ended between
-    /// two messages.
-    Clean,
-    /// The stream ended between two messages, without a goodbye.
-    Ended,
-    /// The stream ended inside a message.
-    Truncated,
-    /// The connection was reset, or writing failed.
-    Reset,
-    /// This side cut it off: by abort, a time limit or a limit. The error says which.
-    Cut,
-}
 
 /// How the stream of bytes from the peer ended.
 #[derive(Debug)]
@@ -45,45 +27,6 @@ pub(super) enum StreamEnd {
     Cut,
     /// With an error of the socket.
     Error(Error),
-}
-
-/// What is known when a session is over. "Written" means: handed to the kernel as a whole.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct CloseReport {
-    /// The session.
-    pub session: SessionId,
-    /// Why it ended.
-    pub reason: CloseReason,
-    /// What went wrong, unless the reason is `Clean`.
-    pub error: Option<Error>,
-    /// Accepted here and never handed to the kernel: certainly lost.
-    pub not_written: Count,
-    /// Written, and the peer has not said that it came: perhaps lost.
-    pub unconfirmed: Count,
-    /// Received by the peer.
-    pub confirmed: Count,
-    /// Received here.
-    pub received: Count,
-}
-
-impl fmt::Display for CloseReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "session {} closed ({:?}): confirmed {}, unconfirmed {}, not written {}, received {}",
-            self.session,
-            self.reason,
-            self.confirmed,
-            self.unconfirmed,
-            self.not_written,
-            self.received
-        )?;
-        match &self.error {
-            Some(error) => write!(f, "; {error}"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// How the end came about, as it becomes known.
@@ -133,87 +76,9 @@ impl Connection {
         }
     }
 
-    /// Begins the close handshake; it ends by itself, at the latest after the limit.
-    pub(crate) fn begin_close(&self, limit: Duration) {
-        let mut closing = self.closing.lock();
-        let begins = closing.begin(Instant::now(), limit);
-        let deadline = closing.deadline();
-        drop(closing);
-        self.is_closing.store(true, Ordering::SeqCst);
-        if let Some(deadline) = deadline {
-            self.schedule(deadline);
-        }
-        if begins {
-            self.queue.close_to_requests();
-            self.owe(GOODBYE);
-        }
-    }
-
     /// Ends the connection at once; what is not written is lost, and counted.
     pub(crate) fn abort(&self) {
         self.fail(Error::new(ErrorKind::Closed, "the session was aborted"));
-    }
-
-    /// For the last handle of a client: writes what the kernel takes, never blocks.
-    pub(crate) fn leave(&self) {
-        if self.is_over() || self.is_closing() {
-            return;
-        }
-        self.begin_close(self.config.timeouts.close);
-        self.write_and_half_close();
-    }
-
-    /// The goodbye is on its way.
-    pub(super) fn goodbye_written(&self) {
-        self.closing.lock().goodbye_sent();
-        // The role is held here: what follows is written in the same turn or by its holder.
-        self.mark_final(None);
-    }
-
-    /// The peer has said goodbye.
-    pub(super) fn goodbye_received(&self) {
-        self.closing.lock().goodbye_received();
-        self.begin_close(self.config.timeouts.close);
-        let open = self.calls.lock().open_calls();
-        self.update_closing(open);
-    }
-
-    /// A call of the peer was answered.
-    pub(super) fn incoming_answered(&self) {
-        self.incoming.fetch_sub(1, Ordering::SeqCst);
-        if self.is_closing() {
-            let open = self.calls.lock().open_calls();
-            self.update_closing(open);
-        }
-    }
-
-    /// Something that the closing waits for has come.
-    pub(super) fn update_closing(&self, outgoing: usize) {
-        if self.mark_final(Some(outgoing)) {
-            self.owe(0);
-        }
-    }
-
-    fn mark_final(&self, outgoing: Option<usize>) -> bool {
-        let outgoing = outgoing.unwrap_or_else(|| self.calls.lock().open_calls());
-        let open = Open {
-            outgoing,
-            incoming: self.incoming.load(Ordering::SeqCst),
-        };
-        let due = self.closing.lock().final_is_due(open);
-        if due {
-            self.due.fetch_or(FINAL, Ordering::SeqCst);
-        }
-        due
-    }
-
-    pub(super) fn check_closing(&self, now: Instant) -> Option<Instant> {
-        let deadline = self.closing.lock().deadline()?;
-        if now < deadline {
-            return Some(deadline);
-        }
-        self.fail(close_timeout());
-        None
     }
 
     /// The line is dead, by this side's doing or because writing failed.
@@ -373,33 +238,4 @@ impl Connection {
         self.wait_ended(Some(deadline))
             .unwrap_or_else(|| self.report())
     }
-
-    /// Whether everything that was queued has been handed to the kernel by the deadline.
-    pub(crate) fn flush(&self, deadline: Option<Instant>) -> Result<(), Error> {
-        super::before_wait()?;
-        self.flush_gathered();
-        self.drain_inline();
-        if self.queue.wait_settled(deadline) {
-            return match self.end_reason() {
-                Some(reason) if reason.kind() != ErrorKind::Closed => {
-                    Err(Error::disconnected(&reason, false))
-                }
-                _ => Ok(()),
-            };
-        }
-        if self.is_over() {
-            return Err(self.closed_error());
-        }
-        Err(Error::new(
-            ErrorKind::Timeout,
-            "the send queue did not drain within the time limit of the flush",
-        ))
-    }
-}
-
-fn close_timeout() -> Error {
-    Error::new(
-        ErrorKind::Timeout,
-        "the session did not close within its time limit (timeouts.close, or the caller's)",
-    )
 }

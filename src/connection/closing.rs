@@ -1,0 +1,118 @@
+//! Closing: the handshake of goodbyes driven, from both sides, and flushing before it.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use super::writing::{FINAL, GOODBYE};
+use crate::error::{Error, ErrorKind};
+use crate::link::closing::Open;
+
+impl Connection {
+    /// Begins the close handshake; it ends by itself, at the latest after the limit.
+    pub(crate) fn begin_close(&self, limit: Duration) {
+        let mut closing = self.closing.lock();
+        let begins = closing.begin(Instant::now(), limit);
+        let deadline = closing.deadline();
+        drop(closing);
+        self.is_closing.store(true, Ordering::SeqCst);
+        if let Some(deadline) = deadline {
+            self.schedule(deadline);
+        }
+        if begins {
+            self.queue.close_to_requests();
+            self.owe(GOODBYE);
+        }
+    }
+
+    /// For the last handle of a client: writes what the kernel takes, never blocks.
+    pub(crate) fn leave(&self) {
+        if self.is_over() || self.is_closing() {
+            return;
+        }
+        self.begin_close(self.config.timeouts.close);
+        self.write_and_half_close();
+    }
+
+    /// The goodbye is on its way.
+    pub(super) fn goodbye_written(&self) {
+        self.closing.lock().goodbye_sent();
+        // The role is held here: what follows is written in the same turn or by its holder.
+        self.mark_final(None);
+    }
+
+    /// The peer has said goodbye.
+    pub(super) fn goodbye_received(&self) {
+        self.closing.lock().goodbye_received();
+        self.begin_close(self.config.timeouts.close);
+        let open = self.calls.lock().open_calls();
+        self.update_closing(open);
+    }
+
+    /// A call of the peer was answered.
+    pub(super) fn incoming_answered(&self) {
+        self.incoming.fetch_sub(1, Ordering::SeqCst);
+        if self.is_closing() {
+            let open = self.calls.lock().open_calls();
+            self.update_closing(open);
+        }
+    }
+
+    /// Something that the closing waits for has come.
+    pub(super) fn update_closing(&self, outgoing: usize) {
+        if self.mark_final(Some(outgoing)) {
+            self.owe(0);
+        }
+    }
+
+    fn mark_final(&self, outgoing: Option<usize>) -> bool {
+        let outgoing = outgoing.unwrap_or_else(|| self.calls.lock().open_calls());
+        let open = Open {
+            outgoing,
+            incoming: self.incoming.load(Ordering::SeqCst),
+        };
+        let due = self.closing.lock().final_is_due(open);
+        if due {
+            self.due.fetch_or(FINAL, Ordering::SeqCst);
+        }
+        due
+    }
+
+    pub(super) fn check_closing(&self, now: Instant) -> Option<Instant> {
+        let deadline = self.closing.lock().deadline()?;
+        if now < deadline {
+            return Some(deadline);
+        }
+        self.fail(close_timeout());
+        None
+    }
+
+    /// Whether everything that was queued has been handed to the kernel by the deadline.
+    pub(crate) fn flush(&self, deadline: Option<Instant>) -> Result<(), Error> {
+        super::before_wait()?;
+        self.flush_gathered();
+        self.drain_inline();
+        if self.queue.wait_settled(deadline) {
+            return match self.end_reason() {
+                Some(reason) if reason.kind() != ErrorKind::Closed => {
+                    Err(Error::disconnected(&reason, false))
+                }
+                _ => Ok(()),
+            };
+        }
+        if self.is_over() {
+            return Err(self.closed_error());
+        }
+        Err(Error::new(
+            ErrorKind::Timeout,
+            "the send queue did not drain within the time limit of the flush",
+        ))
+    }
+}
+
+pub(super) fn close_timeout() -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        "the session did not close within its time limit (timeouts.close, or the caller's)",
+    )
+}

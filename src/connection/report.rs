@@ -1,0 +1,63 @@
+//! What is known about a session when it is over.
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::message::SessionId;
+use crate::stats::Count;
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// Both sides said goodbye; or, in a protocol without goodbye, the stream ended between
+    /// two messages.
+    Clean,
+    /// The stream ended between two messages, without a goodbye.
+    Ended,
+    /// The stream ended inside a message.
+    Truncated,
+    /// The connection was reset, or writing failed.
+    Reset,
+    /// This side cut it off: by abort, a time limit or a limit. The error says which.
+    Cut,
+}
+
+/// What is known when a session is over. "Written" means: handed to the kernel as a whole.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CloseReport {
+    /// The session.
+    pub session: SessionId,
+    /// Why it ended.
+    pub reason: CloseReason,
+    /// What went wrong, unless the reason is `Clean`.
+    pub error: Option<Error>,
+    /// Accepted here and never handed to the kernel: certainly lost.
+    pub not_written: Count,
+    /// Written, and the peer has not said that it came: perhaps lost.
+    pub unconfirmed: Count,
+    /// Received by the peer.
+    pub confirmed: Count,
+    /// Received here.
+    pub received: Count,
+}
+
+impl fmt::Display for CloseReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "session {} closed ({:?}): confirmed {}, unconfirmed {}, not written {}, received {}",
+            self.session,
+            self.reason,
+            self.confirmed,
+            self.unconfirmed,
+            self.not_written,
+            self.received
+        )?;
+        match &self.error {
+            Some(error) => write!(f, "; {error}"),
+            None => Ok(()),
+        }
+    }
+}
