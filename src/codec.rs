@@ -162,6 +162,21 @@ impl<'a> FromBody<'a> for &'a [u8] {
     }
 }
 
+impl<const N: usize> FromBody<'_> for [u8; N] {
+    fn accepts(_: CodecId) -> bool {
+        true
+    }
+
+    fn from_body(bytes: &[u8]) -> Result<Self, Error> {
+        bytes.try_into().map_err(|_| {
+            Error::new(
+                ErrorKind::BadBody,
+                format!("a body of {} bytes where {N} are expected", bytes.len()),
+            )
+        })
+    }
+}
+
 impl FromBody<'_> for Vec<u8> {
     fn accepts(_: CodecId) -> bool {
         true

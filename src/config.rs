@@ -34,7 +34,7 @@ pub struct Limits {
     pub pending_calls: u32,
     /// Calls of the peer in flight on one session, announced to it. Default 65,536; embedded 256.
     pub incoming_calls: u32,
-    /// Bytes of the bodies of those calls, announced to the peer. Default 4 MiB; embedded
+    /// Bytes of those calls, 64 beside each body, announced to the peer. Default 4 MiB; embedded
     /// 256 KiB. A single larger call is admitted alone.
     pub incoming_call_bytes: u32,
     /// Bytes that wait in the send queue of one session. Default 1 MiB; embedded 64 KiB.

@@ -3,7 +3,7 @@
 //! What is said over the connection is decided by [`link`](crate::link) and framed by
 //! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
 //!
-//! - `sending`: messages into the queue, or into what the reader gathers
+//! - `sending`: messages into the queue; `gathering`, what handlers send in one piece
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
 //! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
@@ -16,6 +16,7 @@ mod buffer;
 pub(crate) mod calling;
 mod closing;
 pub(crate) mod ending;
+mod gathering;
 pub(crate) mod handshake;
 mod order;
 mod output;
@@ -35,6 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use crossbeam::atomic::AtomicCell;
 use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
 
@@ -53,13 +55,16 @@ use crate::timer::{Timed, Timer};
 use self::calling::OpenCalls;
 use self::ending::Ending;
 pub(crate) use self::ending::LAST_STEPS;
+use self::gathering::Gather;
 use self::output::WriteHalf;
 pub(crate) use self::reading::{prepare, start};
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
-use self::sending::Gather;
 pub(crate) use self::sending::Wait;
 pub(crate) use self::writing::Company;
+
+/// No check is scheduled.
+const NEVER: u64 = u64::MAX;
 
 /// Where messages and events go: what the layers above implement. It is owned by the reader
 /// thread and dropped with it, so that nothing above can keep a dead connection alive.
@@ -91,7 +96,7 @@ pub(crate) struct Connection {
     pub(crate) counters: Counters,
     peer_limits: PeerLimits,
     queue: SendQueue,
-    gather: Mutex<Gather>,
+    gather: Gather,
     role: Mutex<WriteHalf>,
     bell: Bell,
     writer_started: AtomicBool,
@@ -106,6 +111,8 @@ pub(crate) struct Connection {
     calls_freed: Condvar,
     /// Calls of the peer that are not answered.
     incoming: AtomicUsize,
+    /// Pushes of the peer that are held back while a handler waits: not received yet.
+    held: AtomicUsize,
     closing: Mutex<Closing>,
     is_closing: AtomicBool,
     /// The line is dead; only the report is still to come.
@@ -118,7 +125,8 @@ pub(crate) struct Connection {
     ended: Condvar,
     /// Gone with the end, so that a handle keeps no thread alive.
     timer: Mutex<Option<Arc<Timer>>>,
-    next_check: Mutex<Option<Instant>>,
+    /// When the timer comes back, in milliseconds since `begun`; [`NEVER`] if it does not.
+    next_check: AtomicCell<u64>,
     me: Weak<Connection>,
 }
 
@@ -153,7 +161,7 @@ impl Connection {
             counters: Counters::default(),
             peer_limits: agreed.peer_limits,
             queue: SendQueue::new(bound),
-            gather: Mutex::new(Gather::default()),
+            gather: Gather::default(),
             role: Mutex::new(WriteHalf::new(socket.clone())),
             bell: Bell::new(),
             writer_started: AtomicBool::new(false),
@@ -164,6 +172,7 @@ impl Connection {
             calls: Mutex::new(OpenCalls::new(&limits, &agreed.peer_limits)),
             calls_freed: Condvar::new(),
             incoming: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
             closing: Mutex::new(Closing::default()),
             is_closing: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -174,7 +183,7 @@ impl Connection {
             ending: Mutex::new(Ending::default()),
             ended: Condvar::new(),
             timer: Mutex::new(Some(timer)),
-            next_check: Mutex::new(None),
+            next_check: AtomicCell::new(NEVER),
             me: me.clone(),
             config,
         }))
@@ -189,21 +198,32 @@ impl Connection {
         stats
     }
 
-    /// Comes back to [`on_time`](Timed::on_time) by then.
+    /// Comes back to [`on_time`](Timed::on_time) by then, or less than a millisecond later.
     fn schedule(&self, at: Instant) {
-        let mut next = self.next_check.lock();
-        if next.is_none_or(|next| at < next) {
-            *next = Some(at);
+        if self.is_first_check(at) {
             if let Some(timer) = &*self.timer.lock() {
                 timer.schedule(at, self.me.clone());
             }
         }
     }
+
+    /// Notes a time to come back at; `false` if there is one that is not later.
+    fn is_first_check(&self, at: Instant) -> bool {
+        let at = at.saturating_duration_since(self.begun).as_millis() as u64;
+        let mut next = self.next_check.load();
+        while at < next {
+            match self.next_check.compare_exchange(next, at) {
+                Ok(_) => return true,
+                Err(now) => next = now,
+            }
+        }
+        false
+    }
 }
 
 impl Timed for Connection {
     fn on_time(&self, now: Instant) -> Option<Instant> {
-        *self.next_check.lock() = None;
+        self.next_check.store(NEVER);
         if self.is_over() {
             return None;
         }
@@ -213,17 +233,9 @@ impl Timed for Connection {
             self.check_calls(now),
             self.check_gathered(now),
         ];
-        let next = next.into_iter().flatten().min();
-        let mut next_check = self.next_check.lock();
-        match (next, *next_check) {
-            // Somebody else has scheduled an earlier look meanwhile.
-            (Some(next), Some(scheduled)) if scheduled <= next => None,
-            (Some(next), _) => {
-                *next_check = Some(next);
-                Some(next)
-            }
-            (None, _) => None,
-        }
+        let next = next.into_iter().flatten().min()?;
+        // Somebody else may have scheduled an earlier look meanwhile.
+        self.is_first_check(next).then_some(next)
     }
 }
 

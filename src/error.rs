@@ -75,7 +75,7 @@ pub enum ErrorKind {
 /// The error of every operation of this crate.
 ///
 /// It is cheap to clone. Use [`kind`](Error::kind) or the predicates to decide, and
-/// `Display` to tell people: limits are named there.
+/// `Display` to tell people: limits are named there, and `{:#}` adds the causes.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -138,6 +138,17 @@ impl Error {
         }))
     }
 
+    /// The same error for a call that the peer may execute all the same.
+    pub(crate) fn after_sending(kind: ErrorKind, message: &'static str) -> Self {
+        Error(Arc::new(Inner {
+            kind,
+            message: Cow::Borrowed(message),
+            source: None,
+            status: None,
+            maybe_executed: true,
+        }))
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -153,7 +164,7 @@ impl Error {
     ///
     /// `false` means that it certainly was not, so it may be repeated.
     pub fn maybe_executed(&self) -> bool {
-        self.0.maybe_executed || self.0.kind == ErrorKind::Timeout
+        self.0.maybe_executed
     }
 
     /// A time limit passed.
@@ -208,9 +219,18 @@ impl fmt::Debug for Error {
     }
 }
 
+/// The message without its cause; `{:#}` appends the causes, from the nearest to the first.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(&self.0.message)?;
+        if f.alternate() {
+            let mut source = std::error::Error::source(self);
+            while let Some(cause) = source {
+                write!(f, ": {cause}")?;
+                source = cause.source();
+            }
+        }
+        Ok(())
     }
 }
 
@@ -234,6 +254,7 @@ impl From<Error> for Status {
             ErrorKind::Unsupported => Status::UNSUPPORTED,
             ErrorKind::TooLarge => Status::TOO_LARGE,
             ErrorKind::Timeout => Status::DEADLINE_EXCEEDED,
+            ErrorKind::WouldDeadlock => Status::WOULD_DEADLOCK,
             ErrorKind::QueueFull | ErrorKind::TooManyInFlight | ErrorKind::Overloaded => {
                 Status::OVERLOADED
             }

@@ -154,6 +154,10 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
     pub(crate) fn leave(&self, session: &Session) {
         let mut sessions = self.hub.shared.sessions.write();
         if sessions.remove(&session.id()).is_some() {

@@ -1,5 +1,145 @@
 //! Trunkline gives synchronous programs fast, safe messaging over TCP: pushes, calls with
 //! replies in both directions, and server push, on plain threads.
+//!
+//! ```
+//! use trunkline::{Client, Error, Server};
+//!
+//! fn main() -> Result<(), Error> {
+//!     let server = Server::builder()
+//!         .on_call("/shout", |_, body| body.to_ascii_uppercase())
+//!         .bind("127.0.0.1:0")?;
+//!     let client = Client::connect(server.local_address())?;
+//!     let reply = client.call("/shout", "hello")?;
+//!     assert_eq!(reply.body(), b"HELLO");
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Words
+//!
+//! | word | meaning | here |
+//! |---|---|---|
+//! | message | a kind, a route, a body and its format, perhaps metadata | [`message`] |
+//! | push | a message that goes one way | [`Session::push`], [`ServerBuilder::on_push`] |
+//! | call | a message that wants a reply | [`Session::call`], [`ServerBuilder::on_call`] |
+//! | reply | the answer to a call: a body, or an error status | [`Reply`], [`Status`] |
+//! | route | what a message is about: a number or a name | [`Route`] |
+//! | metadata | a few key and value pairs beside the body | [`Request::meta`], [`Context::metadata`] |
+//! | session | one peer, as user code holds it: push to it, call it | [`Session`] |
+//! | hub | a server's sessions: find one, push to all | [`Hub`] |
+//! | peer | whoever is at the other end; both ends have the same powers | |
+//!
+//! A [`Client`] is a session that this side dialled, a [`Server`] has a session for each client.
+//! Clients, sessions and hubs are cheap to clone, and any number of threads may use one at once.
+//!
+//! # Bodies
+//!
+//! Bytes and text are bodies as they are: `&[u8]`, `[u8; N]`, `Vec<u8>`, `&str`, `String`, `()`.
+//! A handler gets a [`Body`], borrowed from the read buffer: it is a slice of bytes, and
+//! [`decode`](Body::decode) reads it as text or as a type of your own; see [`codec`].
+//!
+//! # Handlers and threads
+//!
+//! Handlers are given to the builder of the server or client, so that they are in place before
+//! the first message is read. What a call's handler returns is the reply: a body, or a `Result`
+//! with a [`Status`]; `?` turns this crate's errors into one.
+//!
+//! ```
+//! # use trunkline::{Client, Server, Status};
+//! # fn main() -> Result<(), trunkline::Error> {
+//! let server = Server::builder()
+//!     .on_call("/greet", |cx, body| -> Result<String, Status> {
+//!         let greeting: &str = body.decode()?;
+//!         if greeting.is_empty() {
+//!             return Err(Status::new(1000, "say something"));
+//!         }
+//!         let name: String = cx.session().call_as("/name", ())?;
+//!         Ok(format!("{greeting}, {name}"))
+//!     })
+//!     .bind("127.0.0.1:0")?;
+//! let client = Client::builder()
+//!     .on_call("/name", |_, _| "Ann")
+//!     .connect(server.local_address())?;
+//! assert_eq!(client.call_as::<String>("/greet", "hello")?, "hello, Ann");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Each connection has a thread that reads it and runs its handlers, one after the other, in
+//! the order of arrival; handlers of different sessions run at the same time. A handler may push
+//! and call, also on its own session: while it waits, another thread reads for it, and lets
+//! through what belongs to the waiting call. Waiting of another kind, such as sleeping or
+//! locking, holds its session up. Long work belongs to a thread of your own:
+//! [`Context::defer`] lets the handler return now and another thread answer later. A handler
+//! that panics answers [`Status::HANDLER_PANICKED`], and the session lives on.
+//!
+//! # Calls
+//!
+//! | to | use |
+//! |---|---|
+//! | wait for the reply | [`Session::call`] |
+//! | look at the reply without copying it | [`Session::call_with`] |
+//! | have it decoded | [`Session::call_as`] |
+//! | add metadata, or a time limit for this call | [`Session::request`] |
+//! | send now and wait later | [`Request::start`], then [`Pending::wait`] |
+//! | be told | [`Pending::on_reply`] |
+//! | give up | [`Pending::cancel`], or drop it |
+//!
+//! Every call has a time limit: `timeouts.call`, unless it sets its own. It ends once, and a
+//! reply that comes later is dropped and counted.
+//!
+//! # Errors
+//!
+//! There is one [`Error`]. Its [`kind`](Error::kind) is for decisions, and the table at
+//! [`ErrorKind`] says for each whose fault it is and whether to try again; its text is for
+//! people and names the limit that was passed.
+//!
+//! ```
+//! # use trunkline::{Client, Error, ErrorKind, Status};
+//! # fn example(client: &Client) -> Result<(), Error> {
+//! match client.call("/greet", "hello") {
+//!     Ok(reply) => assert!(!reply.body().is_empty()),
+//!     Err(error) if error.is_timeout() => { /* it may have been executed all the same */ }
+//!     Err(error) if error.status().is_some_and(|status| status.code() == 1000) => {}
+//!     Err(error) => return Err(error),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Limits
+//!
+//! Everything that a peer could make grow or last has a limit: see [`Limits`] and [`Timeouts`],
+//! where each has its default, its unit and its reason. A full send queue makes
+//! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back.
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use trunkline::{Client, Limits, Timeouts};
+//! let mut timeouts = Timeouts::default();
+//! timeouts.call = Duration::from_secs(2);
+//! let builder = Client::builder().limits(Limits::embedded()).timeouts(timeouts);
+//! # drop(builder);
+//! ```
+//!
+//! # Closing and delivery
+//!
+//! [`Session::shutdown`] sends what is queued, says goodbye, waits for what the peer still sends
+//! and for its goodbye, and returns a [`CloseReport`]. [`Session::close`] does the same without
+//! waiting, [`Session::abort`] cuts the line. Dropping the last handle of a client writes what
+//! the system takes at once and says goodbye: a program that connects, pushes a few messages and
+//! ends has sent them.
+//!
+//! The report counts messages and bytes: those *not written* never left this process, those
+//! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
+//! After a clean close all are confirmed. Nothing is ever sent twice.
+//!
+//! # Protocols
+//!
+//! By default both ends speak Trunkline's own protocol, [`protocol::native`]. With
+//! [`Framing`] a client or server speaks a simpler one to other programs; the table in
+//! [`protocol`] says what each can carry, and what it cannot is refused with
+//! [`ErrorKind::Unsupported`].
 
 pub mod client;
 pub mod codec;
@@ -31,3 +171,8 @@ pub use server::{Server, ServerBuilder, ShutdownReport};
 pub use session::{Deferred, Pending, Reply, Request, Responder, Session};
 pub use stats::{Count, Rates, Stats};
 pub use status::Status;
+
+/// The program in the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -117,7 +117,8 @@ impl Dispatch for Router {
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
             return no_handler(connection, message);
         };
-        let context = Context::new(connection, message, wire_bytes);
+        let hub = self.member.as_ref().map(Member::hub);
+        let context = Context::new(connection, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
         let ended = catch_unwind(AssertUnwindSafe(|| handler(&context, body)));
         if ended.is_err() {

@@ -4,6 +4,7 @@ mod accept;
 mod admission;
 mod refusal;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
 use crate::protocol::Framing;
 use crate::router::{Handlers, HandlersBuilder, handler_methods};
+use crate::session::Session;
 use crate::stats::{Count, Stats};
 use crate::status::Status;
 
@@ -106,7 +108,7 @@ impl Server {
     /// `WouldDeadlock` in a handler, whose own session could not end; the shutdown has begun
     /// all the same.
     pub fn shutdown(&self, limit: Duration) -> Result<ShutdownReport, Error> {
-        self.shared.begin_stop(limit);
+        let mut sessions = self.shared.begin_stop(limit);
         if is_handling() {
             return Err(Error::new(
                 ErrorKind::WouldDeadlock,
@@ -115,7 +117,10 @@ impl Server {
         }
         before_wait()?;
         let until = deadline(Instant::now(), limit);
-        let sessions = self.shared.hub.sessions();
+        self.shared.wait_greeted(until);
+        let known: HashSet<_> = sessions.iter().map(Session::id).collect();
+        let late_comers = self.shared.hub.sessions().into_iter();
+        sessions.extend(late_comers.filter(|session| !known.contains(&session.id())));
         let mut report = ShutdownReport::default();
         let mut late = Vec::new();
         for session in &sessions {
@@ -159,7 +164,8 @@ impl fmt::Debug for Server {
 }
 
 impl Shared {
-    fn begin_stop(&self, limit: Duration) {
+    /// Begins to close everything; the answer is the sessions that were open.
+    fn begin_stop(&self, limit: Duration) -> Vec<Session> {
         self.stopping.store(true, Ordering::SeqCst);
         let state = self.state.lock();
         for socket in state.listeners.iter().chain(&state.greeting) {
@@ -168,8 +174,26 @@ impl Shared {
         }
         drop(state);
         self.changed.notify_all();
-        for session in self.hub.sessions() {
+        let sessions = self.hub.sessions();
+        for session in &sessions {
             session.connection.begin_close(limit);
+        }
+        sessions
+    }
+
+    /// Waits for the handshakes, whose sockets are woken already: each comes to nothing, or to
+    /// a session.
+    fn wait_greeted(&self, until: Option<Instant>) {
+        let mut state = self.state.lock();
+        while !state.greeting.is_empty() {
+            match until {
+                Some(until) => {
+                    if self.changed.wait_until(&mut state, until).timed_out() {
+                        return;
+                    }
+                }
+                None => self.changed.wait(&mut state),
+            }
         }
     }
 

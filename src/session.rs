@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::codec::{Body, FromBody, IntoBody};
 use crate::config::deadline;
 use crate::connection::{
-    CloseReport, Company, Connection, LAST_STEPS, Wait, is_handler_of, scratch,
+    CloseReport, Company, Connection, LAST_STEPS, Wait, before_wait, is_handler_of, scratch,
 };
 use crate::error::{Error, ErrorKind, TryPushError};
-use crate::message::{Kind, MessageRef, MetadataRef, Route, SessionId};
+use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
 use crate::stats::Stats;
 
 pub use pending::{Pending, Reply};
@@ -111,9 +111,7 @@ impl Session {
         body: &impl IntoBody,
         limit: Option<Duration>,
     ) -> Result<(), Error> {
-        scratch::with(|buffer| {
-            let codec = body.codec();
-            let bytes = body.bytes(buffer)?;
+        with_bytes(body, |codec, bytes| {
             let mut message = MessageRef::new(Kind::Push, route, 0, codec, bytes);
             message.metadata = metadata;
             // The clock is read only if there is no room.
@@ -205,12 +203,23 @@ impl Session {
                 "a handler cannot wait for the end of its own session; closing has begun",
             ));
         }
-        crate::connection::before_wait()?;
+        before_wait()?;
         let ended = self.connection.wait_ended(deadline(Instant::now(), limit));
         let until = Instant::now() + LAST_STEPS;
         let report = ended.unwrap_or_else(|| self.connection.cut(until));
         self.connection.wait_threads(until);
         Ok(report)
+    }
+
+    /// Waits until the session has ended, whoever ends it, at most `limit`; then `None`.
+    ///
+    /// In a handler of this very session, which cannot end before it returns, it does not wait.
+    pub fn wait_closed(&self, limit: Duration) -> Option<CloseReport> {
+        let until = match is_handler_of(&self.connection) || before_wait().is_err() {
+            true => Some(Instant::now()),
+            false => deadline(Instant::now(), limit),
+        };
+        self.connection.wait_ended(until)
     }
 
     /// Ends the session at once; what was not written is lost.
@@ -221,6 +230,19 @@ impl Session {
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
         self.connection.stats(Instant::now())
+    }
+}
+
+/// Runs `send` with the encoded body.
+fn with_bytes<R>(
+    body: &impl IntoBody,
+    send: impl FnOnce(CodecId, &[u8]) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let codec = body.codec();
+    match codec {
+        // Bytes as they are need no buffer.
+        CodecId::BYTES | CodecId::TEXT => send(codec, body.bytes(&mut Vec::new())?),
+        _ => scratch::with(|buffer| send(codec, body.bytes(buffer)?)),
     }
 }
 

@@ -118,8 +118,12 @@ counters! {
     calls_sent,
     /// Calls of this side that ran out of time or were cancelled.
     calls_given_up,
+    /// Calls of the peer that came.
+    calls_received,
     /// Calls of the peer that were answered, with whatever status.
     calls_answered,
+    /// Calls that the peer gave up.
+    cancels_received,
     /// Replies that came after their caller had left.
     late_replies,
     /// Replies to no call.

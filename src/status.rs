@@ -15,6 +15,7 @@
 //! | 502 | [`Status::NO_REPLY`] | the handler dropped its responder without an answer |
 //! | 503 | [`Status::GOING_AWAY`] | the peer is closing; another peer may answer |
 //! | 504 | [`Status::DEADLINE_EXCEEDED`] | the time limit of the call passed at the peer |
+//! | 508 | [`Status::WOULD_DEADLOCK`] | handlers that call each other wait too deep |
 //! | 505 | [`Status::VERSION`] | no common protocol version |
 //!
 //! Codes from 1000 upwards and negative codes are the application's own.
@@ -56,6 +57,8 @@ impl Status {
     pub const GOING_AWAY: i32 = 503;
     /// The time limit of the call passed at the peer.
     pub const DEADLINE_EXCEEDED: i32 = 504;
+    /// Handlers that call each other wait too deep.
+    pub const WOULD_DEADLOCK: i32 = 508;
     /// No common protocol version.
     pub const VERSION: i32 = 505;
 

@@ -6,7 +6,7 @@
 
 mod callbacks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Instant;
@@ -36,18 +36,43 @@ struct Shared {
     changed: Condvar,
 }
 
+/// Who is to be asked when; each has at most one entry.
 #[derive(Default)]
 struct Agenda {
-    entries: BTreeMap<(Instant, u64), Weak<dyn Timed>>,
-    /// Tells entries of the same instant apart.
-    next: u64,
+    entries: BTreeMap<(Instant, Owner), Weak<dyn Timed>>,
+    times: HashMap<Owner, Instant>,
     stopped: bool,
 }
 
+/// The address of what is timed; its own as long as an entry holds it. Compared, never followed.
+type Owner = usize;
+
+fn owner(who: &Weak<dyn Timed>) -> Owner {
+    who.as_ptr().cast::<()>().addr()
+}
+
 impl Agenda {
+    /// Adds an entry, unless its owner has an earlier one.
     fn insert(&mut self, at: Instant, who: Weak<dyn Timed>) {
-        self.next += 1;
-        self.entries.insert((at, self.next), who);
+        let owner = owner(&who);
+        match self.times.get(&owner) {
+            Some(earlier) if *earlier <= at => return,
+            Some(later) => {
+                self.entries.remove(&(*later, owner));
+            }
+            None => {}
+        }
+        self.times.insert(owner, at);
+        self.entries.insert((at, owner), who);
+    }
+
+    fn first(&self) -> Option<(Instant, Owner)> {
+        self.entries.first_key_value().map(|(key, _)| *key)
+    }
+
+    fn remove(&mut self, key: (Instant, Owner)) -> Option<Weak<dyn Timed>> {
+        self.times.remove(&key.1);
+        self.entries.remove(&key)
     }
 }
 
@@ -81,11 +106,10 @@ impl Timer {
         Ok(timer)
     }
 
-    /// Comes back to `who` at that time.
+    /// Comes back to `who` at that time, or at an earlier one that it has asked for before.
     pub(crate) fn schedule(&self, at: Instant, who: Weak<dyn Timed>) {
         let mut agenda = self.shared.agenda.lock();
-        let first = agenda.entries.first_key_value();
-        let is_first = first.is_none_or(|((first, _), _)| at < *first);
+        let is_first = agenda.first().is_none_or(|(first, _)| at < first);
         agenda.insert(at, who);
         drop(agenda);
         if is_first {
@@ -110,7 +134,7 @@ impl Shared {
     fn run(&self) {
         let mut agenda = self.agenda.lock();
         while !agenda.stopped {
-            let Some((&key, _)) = agenda.entries.first_key_value() else {
+            let Some(key) = agenda.first() else {
                 self.changed.wait(&mut agenda);
                 continue;
             };
@@ -119,7 +143,7 @@ impl Shared {
                 self.changed.wait_until(&mut agenda, key.0);
                 continue;
             }
-            let Some(who) = agenda.entries.remove(&key) else {
+            let Some(who) = agenda.remove(key) else {
                 continue;
             };
             // Dropping what was upgraded may drop the timer itself, which locks the agenda.
@@ -160,7 +184,8 @@ mod tests {
         let weak: Weak<dyn Timed> = Arc::downgrade(&probe) as Weak<dyn Timed>;
         let start = Instant::now();
         timer.schedule(start + Duration::from_secs(600), weak.clone());
-        timer.schedule(start + Duration::from_millis(20), weak);
+        timer.schedule(start + Duration::from_millis(20), weak.clone());
+        timer.schedule(start + Duration::from_secs(300), weak);
         let first = fired.recv_timeout(Duration::from_secs(10)).unwrap();
         let second = fired.recv_timeout(Duration::from_secs(10)).unwrap();
         assert!(first >= start + Duration::from_millis(20));

@@ -13,6 +13,11 @@ use crate::error::{Error, ErrorKind};
 use crate::link::calls::{Allowance, Calls, Completion};
 use crate::message::{Kind, MessageRef};
 use crate::protocol::native::handshake::PeerLimits;
+use crate::stats::bump;
+
+/// What a call counts beside its body, so that the peer's reserve for replies also holds their
+/// headers.
+const OVERHEAD: usize = 64;
 
 /// The calls that wait for replies, and how many callers wait to open one.
 pub(super) struct OpenCalls {
@@ -47,16 +52,17 @@ impl Connection {
         deadline: Option<Instant>,
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
-        let (sequence, company) = self.admit_call(message.body.len(), waiter, deadline)?;
+        let bytes = message.body.len() + OVERHEAD;
+        let (sequence, company) = self.admit_call(bytes, waiter, deadline)?;
         message.sequence = sequence;
         message.parent = seat::parent_on(self);
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
             let mut open = self.calls.lock();
             open.calls.withdraw(sequence);
+            bump(&self.counters.calls_sent, 1_u64.wrapping_neg());
             self.call_ended(open);
             return Err(error);
         }
-        self.counters.calls_sent.fetch_add(1);
         Ok(sequence)
     }
 
@@ -68,7 +74,8 @@ impl Connection {
     ) -> Result<(u32, Company), Error> {
         let mut open = self.calls.lock();
         loop {
-            if let Ok(sequence) = open.calls.open(waiter.clone(), bytes) {
+            if let Ok(sequence) = open.calls.open(waiter.clone(), bytes, deadline) {
+                bump(&self.counters.calls_sent, 1);
                 let company = match open.calls.open_calls() {
                     1 => Company::Alone,
                     _ => Company::Crowded,
@@ -128,7 +135,14 @@ impl Connection {
             _ => self.call_ended(open),
         }
         match completion {
-            Completion::Waiting(waiter) => Ok(waiter.reply(message)),
+            Completion::Waiting(waiter) => {
+                let ready = waiter.reply(message);
+                if ready.is_some() {
+                    // Nobody else holds it: this thread's next call can use it.
+                    Waiter::give_back(waiter);
+                }
+                Ok(ready)
+            }
             Completion::Late => {
                 self.counters.late_replies.fetch_add(1);
                 Ok(None)
@@ -166,7 +180,10 @@ impl Connection {
         if !waiter.is_done() {
             if let Err(error) = seat::before_wait() {
                 if self.give_up_call(sequence) {
-                    return Err(error);
+                    return Err(Error::after_sending(
+                        error.kind(),
+                        "the call was sent, but this handler cannot wait for its reply",
+                    ));
                 }
             }
         }
@@ -180,10 +197,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Nobody waits for this call: the timer ends it at its deadline.
-    pub(crate) fn expire_call(&self, sequence: u32, deadline: Option<Instant>) {
+    /// Nobody waits for a call with this deadline: the timer is to end it.
+    pub(crate) fn watch_call(&self, deadline: Option<Instant>) {
         if let Some(deadline) = deadline {
-            self.calls.lock().calls.set_expiry(sequence, deadline);
             self.schedule(deadline);
         }
     }
@@ -232,7 +248,7 @@ impl Connection {
             .abandon_if(|waiter| waiter.in_handler());
         for (sequence, waiter) in released {
             self.send_cancel(sequence);
-            self.run_later(waiter.fail(Error::new(
+            self.run_later(waiter.fail(Error::after_sending(
                 ErrorKind::WouldDeadlock,
                 "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler waits for a call",
             )));
@@ -251,7 +267,7 @@ impl Connection {
 }
 
 fn call_timeout() -> Error {
-    Error::new(
+    Error::after_sending(
         ErrorKind::Timeout,
         "no reply within the time limit of the call (timeouts.call, or its own)",
     )

@@ -7,6 +7,7 @@ use super::Connection;
 use super::writing::{FINAL, GOODBYE};
 use crate::error::{Error, ErrorKind};
 use crate::link::closing::Open;
+use crate::message::Kind;
 
 impl Connection {
     /// Begins the close handshake; it ends by itself, at the latest after the limit.
@@ -27,11 +28,15 @@ impl Connection {
 
     /// For the last handle of a client: writes what the kernel takes, never blocks.
     pub(crate) fn leave(&self) {
-        if self.is_over() || self.is_closing() {
+        if self.is_over() {
             return;
         }
+        if self.is_closing() {
+            // The close goes on by itself, but the process may end before.
+            return self.write_at_once(false);
+        }
         self.begin_close(self.config.timeouts.close);
-        self.write_and_half_close();
+        self.write_at_once(true);
     }
 
     /// The goodbye is on its way.
@@ -52,6 +57,18 @@ impl Connection {
     /// A call of the peer was answered.
     pub(super) fn incoming_answered(&self) {
         self.incoming.fetch_sub(1, Ordering::SeqCst);
+        self.one_less_open();
+    }
+
+    /// A push is held back no more.
+    pub(super) fn let_go(&self, kind: Kind) {
+        if kind == Kind::Push {
+            self.held.fetch_sub(1, Ordering::SeqCst);
+            self.one_less_open();
+        }
+    }
+
+    fn one_less_open(&self) {
         if self.is_closing() {
             let open = self.calls.lock().open_calls();
             self.update_closing(open);
@@ -69,7 +86,7 @@ impl Connection {
         let outgoing = outgoing.unwrap_or_else(|| self.calls.lock().open_calls());
         let open = Open {
             outgoing,
-            incoming: self.incoming.load(Ordering::SeqCst),
+            incoming: self.incoming.load(Ordering::SeqCst) + self.held.load(Ordering::SeqCst),
         };
         let due = self.closing.lock().final_is_due(open);
         if due {

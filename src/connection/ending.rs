@@ -34,6 +34,8 @@ pub(super) enum StreamEnd {
 pub(super) struct Ending {
     reason: Option<(CloseReason, Error)>,
     not_written: Count,
+    /// `not_written` is known.
+    accounted: bool,
     report: Option<CloseReport>,
     /// The writing half is closed, after all that was to be written.
     written_out: bool,
@@ -71,8 +73,10 @@ impl Connection {
     /// The error of an operation on a session that closes or is over.
     pub(super) fn closed_error(&self) -> Error {
         match self.end_reason() {
-            Some(reason) => Error::disconnected(&reason, false),
-            None => Error::new(ErrorKind::Closed, "the session is closed"),
+            Some(reason) if reason.kind() != ErrorKind::Closed => {
+                Error::with_source(ErrorKind::Disconnected, "the connection has ended", reason)
+            }
+            _ => Error::new(ErrorKind::Closed, "the session is closed"),
         }
     }
 
@@ -105,7 +109,11 @@ impl Connection {
         }
         let mut unsent = HashSet::new();
         let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
-        self.ending.lock().not_written = lost;
+        let mut ending = self.ending.lock();
+        ending.not_written = lost;
+        ending.accounted = true;
+        drop(ending);
+        self.ended.notify_all();
         self.over.store(true, Ordering::SeqCst);
         self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         self.bell.ring();
@@ -166,6 +174,9 @@ impl Connection {
 
     /// The report; everything that came has been handed on.
     pub(super) fn report(&self) -> CloseReport {
+        // Whoever ended the line may still be counting what was not written.
+        let ending = self.wait_until(self.ending.lock(), None, |ending| ending.accounted);
+        drop(ending);
         let sent = self.counters.sent();
         let confirmed = self.delivery.lock().confirmed(sent);
         let said_goodbye = self.closing.lock().has_received_goodbye();

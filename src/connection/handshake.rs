@@ -96,22 +96,6 @@ impl<'a> Greeting<'a> {
         self.read(Hello::decode)
     }
 
-    /// The server lets the client in.
-    pub(crate) fn welcome(&mut self, config: &Config, id: SessionId) -> Result<(), Error> {
-        let welcome = Welcome {
-            random: random()?,
-            session: id,
-            token: random()?,
-            version: HIGHEST,
-            versions: (LOWEST, HIGHEST),
-            limits: PeerLimits::announced(&config.limits),
-            refusal: None,
-        };
-        let mut answer = preface().to_vec();
-        answer.extend_from_slice(&welcome.encode());
-        self.send(&answer)
-    }
-
     /// The server refuses; it reads on for a moment, or the refusal could be lost to a reset.
     pub(crate) fn refuse(&mut self, config: &Config, status: Status) {
         if self.send(&refusal(config, status)).is_err()
@@ -213,6 +197,22 @@ impl<'a> Greeting<'a> {
             ),
         }
     }
+}
+
+/// Preface and welcome: the server lets the client in.
+pub(crate) fn welcome(config: &Config, id: SessionId) -> Result<Vec<u8>, Error> {
+    let welcome = Welcome {
+        random: random()?,
+        session: id,
+        token: random()?,
+        version: HIGHEST,
+        versions: (LOWEST, HIGHEST),
+        limits: PeerLimits::announced(&config.limits),
+        refusal: None,
+    };
+    let mut answer = preface().to_vec();
+    answer.extend_from_slice(&welcome.encode());
+    Ok(answer)
 }
 
 /// Preface and refusal: all that a refused client gets.

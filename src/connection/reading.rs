@@ -52,6 +52,7 @@ pub(crate) fn prepare<D: Dispatch>(
     let guard = connection.count_thread();
     move || {
         let reader = Reader::new(reading, buffer);
+        reader.connection().drain_inline();
         reader.dispatch_connected();
         reader.run();
         drop(guard);
@@ -220,7 +221,7 @@ impl<D: Dispatch> Reader<D> {
     fn request(&self, message: &MessageRef<'_>, size: usize) {
         let connection = self.connection();
         if message.kind == Kind::Call {
-            let open = connection.incoming.fetch_add(1, Ordering::SeqCst);
+            let open = connection.call_came();
             if open >= connection.config.limits.incoming_calls as usize {
                 connection.count_received(size);
                 return connection.answer_overloaded(message.sequence);
@@ -238,11 +239,17 @@ impl<D: Dispatch> Reader<D> {
     fn hold(&self, message: &MessageRef<'_>, size: usize) -> bool {
         let connection = self.connection();
         let limits = &connection.config.limits;
+        if message.kind == Kind::Push {
+            connection.held.fetch_add(1, Ordering::SeqCst);
+        }
         let mut released = false;
         loop {
             match self.reading.order.hold(message, size, limits) {
                 Held::Yes => return true,
-                Held::InOrder => return false,
+                Held::InOrder => {
+                    connection.let_go(message.kind);
+                    return false;
+                }
                 Held::Full if message.kind == Kind::Call => {
                     connection.count_received(size);
                     connection.answer_overloaded(message.sequence);
@@ -295,6 +302,7 @@ impl<D: Dispatch> Reader<D> {
     fn work_off_backlog(&self) {
         while let Some((message, size)) = self.reading.order.next_held() {
             self.dispatch(&message.as_ref(), size);
+            self.connection().let_go(message.kind);
         }
     }
 

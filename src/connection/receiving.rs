@@ -37,13 +37,16 @@ impl Connection {
 
     /// A message of this size is handed on.
     pub(super) fn count_received(&self, size: usize) {
-        bump(&self.counters.received_messages, 1);
-        bump(&self.counters.received_bytes, size as u64);
+        // A handler's thread and its substitute may count at once.
+        self.counters.received_messages.fetch_add(1);
+        self.counters.received_bytes.fetch_add(size as u64);
     }
 
     pub(super) fn control(&self, message: &MessageRef<'_>) -> Result<(), Error> {
         self.counters.control_frames.fetch_add(1);
-        self.spend_budget()?;
+        if message.kind != Kind::Cancel || !self.cancels_a_call() {
+            self.spend_budget()?;
+        }
         match message.kind {
             Kind::Ping => self.owe(PONG),
             Kind::Pong => self.confirm(message.body)?,
@@ -56,6 +59,13 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether a cancel can belong to a call: its peer has paid for it then, however many calls
+    /// it gives up at once.
+    fn cancels_a_call(&self) -> bool {
+        bump(&self.counters.cancels_received, 1);
+        self.counters.cancels_received.load() <= self.counters.calls_received.load()
+    }
+
     fn confirm(&self, body: &[u8]) -> Result<(), Error> {
         let Some(count) = decode_count(body) else {
             return Err(Error::new(
@@ -65,6 +75,12 @@ impl Connection {
         };
         self.delivery.lock().confirm(count);
         Ok(())
+    }
+
+    /// A call that is to be answered; the answer is how many are open beside it.
+    pub(super) fn call_came(&self) -> usize {
+        bump(&self.counters.calls_received, 1);
+        self.incoming.fetch_add(1, Ordering::SeqCst)
     }
 
     /// One more frame that costs the peer nothing.
@@ -83,7 +99,7 @@ impl Connection {
         self.count_received(size);
         match kind {
             Kind::Call => {
-                self.incoming.fetch_add(1, Ordering::SeqCst);
+                self.call_came();
                 self.answer_status(sequence, status.as_ref());
                 Ok(())
             }

@@ -47,16 +47,17 @@ impl fmt::Display for CloseReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "session {} closed ({:?}): confirmed {}, unconfirmed {}, not written {}, received {}",
-            self.session,
-            self.reason,
-            self.confirmed,
-            self.unconfirmed,
-            self.not_written,
-            self.received
+            "session {} closed ({:?}): received {}, confirmed {}",
+            self.session, self.reason, self.received, self.confirmed
         )?;
+        if self.unconfirmed.messages > 0 {
+            write!(f, ", unconfirmed {}", self.unconfirmed)?;
+        }
+        if self.not_written.messages > 0 {
+            write!(f, ", not written {}", self.not_written)?;
+        }
         match &self.error {
-            Some(error) => write!(f, "; {error}"),
+            Some(error) => write!(f, "; {error:#}"),
             None => Ok(()),
         }
     }

@@ -1,15 +1,12 @@
-//! Messages on their way out: framed once, put into the queue, or gathered by the reader.
-//!
-//! What a handler sends on its own connection is gathered and goes out in one piece: when no
-//! complete frame is left to read, before the thread waits, at 64 KiB, and at the latest after
-//! a millisecond. The room in the queue is reserved at once.
+//! Messages on their way out: framed once, and put into the queue or into what the reader
+//! gathers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::gathering::Gathered;
 use super::seat;
-use super::writing::{Company, GATHERED};
+use super::writing::Company;
 use super::{Connection, scratch};
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
@@ -18,29 +15,11 @@ use crate::protocol::unsupported;
 use crate::queue::{Class, Frame};
 use crate::status::{Status, StatusRef};
 
-/// Gathered output is sent on when it reaches this size.
-const GATHER: usize = 64 << 10;
-/// Twice in a millisecond the timer looks for output that was left gathered.
-const GATHER_CHECK: Duration = Duration::from_micros(500);
-
 /// Whether a sender waits for room in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     No,
     Until(Option<Instant>),
-}
-
-/// Output of handlers that has not been appended to the queue.
-#[derive(Default)]
-pub(super) struct Gather {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-    /// Counts the times that gathered output was appended.
-    epoch: u32,
-    /// The epoch at the timer's last look.
-    seen: u32,
-    /// Whether the timer looks.
-    watched: bool,
 }
 
 impl Connection {
@@ -53,13 +32,18 @@ impl Connection {
         wait: Wait,
         company: Company,
     ) -> Result<(), Error> {
+        if seat::gathers(self) {
+            match self.gather(message, Class::Request) {
+                Gathered::Yes => return Ok(()),
+                Gathered::Refused(error) => return Err(error),
+                // It may wait for room, or is too large to be gathered.
+                Gathered::No => {}
+            }
+        }
         scratch::with(|frame| {
             self.encode(message, frame)?;
-            if self.reserve(frame.len(), wait)? && self.gather(frame) {
-                return Ok(());
-            }
-            self.queue.append(Frame::copy(frame, true));
-            self.appended(message.kind, company);
+            self.reserve(frame.len(), wait)?;
+            self.append(Frame::copy(frame, true), message.kind, company);
             Ok(())
         })
     }
@@ -70,14 +54,18 @@ impl Connection {
             return Err(self.too_large(frame.len()));
         }
         self.queue.reserve(frame.len(), Class::Request)?;
-        if seat::gathers(self) && self.gather(frame) {
-            return Ok(());
-        }
-        self.queue.append(Frame::Shared {
-            bytes: frame.clone(),
-        });
-        self.appended(Kind::Push, Company::Alone);
+        let bytes = frame.clone();
+        self.append(Frame::Shared { bytes }, Kind::Push, Company::Alone);
         Ok(())
+    }
+
+    /// Appends a frame for which room is reserved, behind what this thread has gathered.
+    fn append(&self, frame: Frame, kind: Kind, company: Company) {
+        if seat::gathers(self) {
+            self.flush_gathered();
+        }
+        self.queue.append(frame);
+        self.appended(kind, company);
     }
 
     /// Answers a call of the peer. What does not fit is replaced by a status, for which there
@@ -121,16 +109,26 @@ impl Connection {
     }
 
     fn send_reply(&self, reply: &MessageRef<'_>, class: Class) -> Result<(), Error> {
+        if seat::gathers(self) {
+            match self.gather(reply, class) {
+                Gathered::Yes => return Ok(()),
+                Gathered::Refused(error) => return Err(error),
+                Gathered::No => {}
+            }
+        }
         scratch::with(|frame| {
             self.encode(reply, frame)?;
             self.queue.reserve(frame.len(), class)?;
-            if seat::gathers(self) && self.gather(frame) {
-                return Ok(());
-            }
-            self.queue.append(Frame::copy(frame, true));
-            self.appended(Kind::Reply, Company::Alone);
+            self.append(Frame::copy(frame, true), Kind::Reply, Company::Alone);
             Ok(())
         })
+    }
+
+    /// Puts the end of the handshake before everything that will ever be sent.
+    pub(crate) fn begin_with(&self, opening: &[u8]) {
+        if !opening.is_empty() && self.queue.reserve(opening.len(), Class::Control).is_ok() {
+            self.queue.append(Frame::copy(opening, false));
+        }
     }
 
     /// Tells the peer that nobody waits for the reply any more.
@@ -138,19 +136,22 @@ impl Connection {
         if !self.framing.protocol().carries(Kind::Cancel) {
             return;
         }
-        self.flush_gathered();
         scratch::with(|frame| {
             let cancel = MessageRef::control(Kind::Cancel, sequence, &[]);
             if self.framing.encode(&cancel, frame).is_ok()
                 && self.queue.reserve(frame.len(), Class::Control).is_ok()
             {
-                self.queue.append(Frame::copy(frame, false));
-                self.appended(Kind::Cancel, Company::Alone);
+                self.append(Frame::copy(frame, false), Kind::Cancel, Company::Alone);
             }
         });
     }
 
-    fn encode(&self, message: &MessageRef<'_>, frame: &mut Vec<u8>) -> Result<(), Error> {
+    /// Appends the frame of a message that the peer admits; on error nothing was appended.
+    pub(super) fn encode(
+        &self,
+        message: &MessageRef<'_>,
+        frame: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         if message.body.len() > self.peer_limits.body_bytes as usize {
             return Err(Error::new(
                 ErrorKind::TooLarge,
@@ -171,9 +172,12 @@ impl Connection {
                 ),
             ));
         }
+        let start = frame.len();
         self.framing.encode(message, frame)?;
-        if frame.len() > self.peer_limits.frame_bytes as usize {
-            return Err(self.too_large(frame.len()));
+        let size = frame.len() - start;
+        if size > self.peer_limits.frame_bytes as usize {
+            frame.truncate(start);
+            return Err(self.too_large(size));
         }
         Ok(())
     }
@@ -188,117 +192,26 @@ impl Connection {
         )
     }
 
-    /// Reserves room; `true` if the frame may be gathered.
-    fn reserve(&self, bytes: usize, wait: Wait) -> Result<bool, Error> {
+    /// Reserves room for a push or call, waiting for it if `wait` says so.
+    fn reserve(&self, bytes: usize, wait: Wait) -> Result<(), Error> {
         let full = match self.queue.reserve(bytes, Class::Request) {
-            Ok(()) => return Ok(seat::gathers(self)),
+            Ok(()) => return Ok(()),
             Err(full) if full.kind() == ErrorKind::QueueFull => full,
-            Err(error) => return Err(self.refusal(error)),
+            Err(_) => return Err(self.closed_error()),
         };
         let Wait::Until(deadline) = wait else {
             return Err(full);
         };
         seat::before_wait()?;
         match self.queue.reserve_by(bytes, deadline) {
-            Ok(()) => Ok(false),
+            Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::QueueFull => Err(Error::with_source(
                 ErrorKind::Timeout,
                 "no room in the send queue within the time limit (timeouts.push)",
                 error,
             )),
-            Err(error) => Err(self.refusal(error)),
+            Err(_) => Err(self.closed_error()),
         }
-    }
-
-    /// The refusal of a connection that closes, or what ended it.
-    fn refusal(&self, closed: Error) -> Error {
-        self.end_reason().map_or(closed, |reason| {
-            Error::with_source(ErrorKind::Disconnected, "the connection has ended", reason)
-        })
-    }
-
-    /// Adds a frame to what the reader gathers; `false` if it must go into the queue itself.
-    fn gather(&self, frame: &[u8]) -> bool {
-        let mut gather = self.gather.lock();
-        if frame.len() > GATHER {
-            drop(gather);
-            self.flush_gathered();
-            return false;
-        }
-        gather.bytes.extend_from_slice(frame);
-        let end = gather.bytes.len();
-        gather.ends.push(end as u32);
-        drop(gather);
-        if end >= GATHER {
-            self.flush_gathered();
-            self.drain_inline();
-        }
-        true
-    }
-
-    /// Appends what was gathered to the queue; `true` if there was anything.
-    pub(super) fn flush_gathered(&self) -> bool {
-        let mut gather = self.gather.lock();
-        if gather.bytes.is_empty() {
-            return false;
-        }
-        gather.epoch = gather.epoch.wrapping_add(1);
-        let bytes = std::mem::take(&mut gather.bytes);
-        let ends = std::mem::take(&mut gather.ends);
-        // Appended under the lock, or two flushes could change places.
-        self.queue.append(Frame::Gathered { bytes, ends });
-        true
-    }
-
-    /// Takes a buffer back into use.
-    pub(super) fn recycle(&self, mut bytes: Vec<u8>, mut ends: Vec<u32>) {
-        bytes.clear();
-        ends.clear();
-        let mut gather = self.gather.lock();
-        if gather.bytes.capacity() == 0 {
-            gather.bytes = bytes;
-            gather.ends = ends;
-        }
-    }
-
-    /// Lets go of an idle connection's buffers.
-    pub(super) fn shrink_gathered(&self) {
-        let mut gather = self.gather.lock();
-        if gather.bytes.is_empty() && gather.bytes.capacity() > 4 << 10 {
-            gather.bytes = Vec::new();
-            gather.ends = Vec::new();
-        }
-    }
-
-    /// Before a handler runs: if output of an earlier one is still gathered, the timer sees to
-    /// it that it does not wait for the end of a slow handler.
-    pub(super) fn watch_gathered(&self) {
-        let mut gather = self.gather.lock();
-        if gather.bytes.is_empty() || gather.watched {
-            return;
-        }
-        gather.watched = true;
-        gather.seen = gather.epoch;
-        drop(gather);
-        self.schedule(Instant::now() + GATHER_CHECK);
-    }
-
-    pub(super) fn check_gathered(&self, now: Instant) -> Option<Instant> {
-        let mut gather = self.gather.lock();
-        if !gather.watched {
-            return None;
-        }
-        if gather.epoch != gather.seen {
-            gather.seen = gather.epoch;
-            return Some(now + GATHER_CHECK);
-        }
-        gather.watched = false;
-        if !gather.bytes.is_empty() {
-            drop(gather);
-            self.due.fetch_or(GATHERED, Ordering::SeqCst);
-            self.wake_writer();
-        }
-        None
     }
 
     /// Whether the protocol can say it; a clear error before anything is done.

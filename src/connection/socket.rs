@@ -55,11 +55,7 @@ pub(crate) fn listen(address: SocketAddr, options: &SocketOptions) -> Result<Soc
             io::ErrorKind::AddrInUse => ErrorKind::AddressInUse,
             _ => ErrorKind::Io,
         };
-        Error::with_source(
-            kind,
-            format!("cannot listen on {address}: {source}"),
-            source,
-        )
+        Error::with_source(kind, format!("cannot listen on {address}"), source)
     })
 }
 
@@ -99,7 +95,7 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
         }
         Some(Err(source)) => Err(Error::with_source(
             ErrorKind::ConnectFailed,
-            format!("{name} cannot be resolved: {source}"),
+            format!("{name} cannot be resolved"),
             source,
         )),
         None => Err(timeout(name)),
@@ -139,7 +135,7 @@ pub(crate) fn dial(
             Err(source) => {
                 last = Some(Error::with_source(
                     ErrorKind::ConnectFailed,
-                    format!("cannot connect to {address}: {source}"),
+                    format!("cannot connect to {address}"),
                     source,
                 ));
             }
@@ -173,4 +169,13 @@ fn dial_one(
     }
     tune(&socket, options)?;
     Ok(socket)
+}
+
+/// What ended a connection whose socket could not be written.
+pub(super) fn write_error(source: io::Error) -> Error {
+    Error::with_source(
+        ErrorKind::Disconnected,
+        "writing to the peer failed",
+        source,
+    )
 }

@@ -5,7 +5,6 @@
 //! blocking: waking a thread costs as much as a write. Whoever holds the role looks at the
 //! queue once more after giving it back, so nothing that was appended meanwhile is left.
 
-use std::io;
 use std::sync::atomic::{Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::output::WriteHalf;
+use super::socket::write_error;
 use super::{Connection, threads};
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::encode_count;
@@ -38,6 +38,8 @@ const ALONE: usize = 64 << 10;
 const IDLE: usize = 4 << 10;
 /// How many writes a sender does for others before it leaves the rest to the writer thread.
 const INLINE_ROUNDS: usize = 4;
+/// How often it looks again for what came meanwhile.
+const INLINE_TURNS: usize = 16;
 /// A second push within this many microseconds is a stream: the writer thread takes over.
 const STREAM: usize = 20;
 /// How long the writer thread looks for more before it sleeps.
@@ -91,7 +93,10 @@ impl Connection {
 
     /// Writes what is there, as far as the kernel takes it, unless somebody else does.
     pub(super) fn drain_inline(&self) {
-        while !self.blocked.load(Ordering::SeqCst) {
+        for _ in 0..INLINE_TURNS {
+            if self.blocked.load(Ordering::SeqCst) {
+                return;
+            }
             let Some(mut half) = self.role.try_lock() else {
                 return;
             };
@@ -110,6 +115,7 @@ impl Connection {
                 Drained::Failed(error) => return self.fail(error),
             }
         }
+        self.wake_writer();
     }
 
     /// Marks a control frame as due and sees to it that somebody writes it.
@@ -122,7 +128,11 @@ impl Connection {
 
     fn has_output(&self) -> bool {
         let due = self.due.load(Ordering::SeqCst);
-        !self.queue.is_empty() || due & !LAST != 0 || (due & LAST != 0 && self.queue.is_settled())
+        // The rest of a write that blocked is left to the writer thread.
+        self.blocked.load(Ordering::SeqCst)
+            || !self.queue.is_empty()
+            || due & !LAST != 0
+            || (due & LAST != 0 && self.queue.is_settled())
     }
 
     /// Wakes the writer thread, or starts it.
@@ -148,6 +158,8 @@ impl Connection {
         loop {
             let drained = {
                 let mut half = self.role.lock();
+                // From here on it is this thread that finds out whether the kernel takes more.
+                self.blocked.store(false, Ordering::SeqCst);
                 self.drain(&mut half, usize::MAX)
             };
             match drained {
@@ -216,7 +228,7 @@ impl Connection {
                     self.blocked.store(true, Ordering::SeqCst);
                     return Drained::Blocked;
                 }
-                Err(error) => return Drained::Failed(write_error(error)),
+                Err(error) => return Drained::Failed(write_error(error.into())),
             }
             if half.output().is_empty() {
                 self.settle(half);
@@ -322,9 +334,9 @@ impl Connection {
         }
     }
 
-    /// For the last handle: writes what the kernel takes at once, then closes the writing half
-    /// whatever is left.
-    pub(super) fn write_and_half_close(&self) {
+    /// For the last handle: writes what the kernel takes at once; `is_last` then closes the
+    /// writing half, whatever is left.
+    pub(super) fn write_at_once(&self, is_last: bool) {
         self.flush_gathered();
         let mut half = self.role.lock();
         let drained = self.drain(&mut half, usize::MAX);
@@ -332,7 +344,11 @@ impl Connection {
             drop(half);
             return self.fail(error);
         }
-        self.half_close(&mut half);
+        if is_last {
+            return self.half_close(&mut half);
+        }
+        drop(half);
+        self.wake_writer();
     }
 
     fn half_close(&self, half: &mut WriteHalf) {
@@ -377,13 +393,4 @@ impl Connection {
         }
         lost
     }
-}
-
-fn write_error(error: Errno) -> Error {
-    let source = io::Error::from(error);
-    Error::with_source(
-        ErrorKind::Disconnected,
-        "writing to the peer failed",
-        source,
-    )
 }

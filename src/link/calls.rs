@@ -110,8 +110,14 @@ impl<W> Calls<W> {
     }
 
     /// Opens a call and gives its sequence; the waiter comes back if the calls are closed or
-    /// the call is not [admitted](Calls::admits).
-    pub(crate) fn open(&mut self, waiter: W, bytes: usize) -> Result<u32, W> {
+    /// the call is not [admitted](Calls::admits). At `expires`, [`expire`](Calls::expire) takes
+    /// the waiter out.
+    pub(crate) fn open(
+        &mut self,
+        waiter: W,
+        bytes: usize,
+        expires: Option<Instant>,
+    ) -> Result<u32, W> {
         if self.closed || !self.admits(bytes) {
             return Err(waiter);
         }
@@ -133,7 +139,7 @@ impl<W> Calls<W> {
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
         slot.state = State::Waiting(waiter);
         slot.bytes = bytes;
-        slot.expires = None;
+        slot.expires = expires;
         self.open += 1;
         self.bytes += bytes;
         Ok(slot.sequence(usize::from(index)))
@@ -142,15 +148,6 @@ impl<W> Calls<W> {
     fn slot(&mut self, sequence: u32) -> Option<&mut Slot<W>> {
         let slot = self.slots.get_mut((sequence & 0xFFFF) as usize)?;
         (u32::from(slot.generation) == sequence >> 16).then_some(slot)
-    }
-
-    /// [`expire`](Calls::expire) takes the waiter out at that time.
-    pub(crate) fn set_expiry(&mut self, sequence: u32, expires: Instant) {
-        if let Some(slot) = self.slot(sequence) {
-            if matches!(slot.state, State::Waiting(_)) {
-                slot.expires = Some(expires);
-            }
-        }
     }
 
     /// A reply has come: the number is free again.
@@ -250,8 +247,8 @@ mod tests {
     #[test]
     fn a_reply_reaches_its_waiter_once() {
         let mut calls = calls(10, 100);
-        let a = calls.open("a", 1).unwrap();
-        let b = calls.open("b", 1).unwrap();
+        let a = calls.open("a", 1, None).unwrap();
+        let b = calls.open("b", 1, None).unwrap();
         assert_ne!(a, b);
         assert_eq!(calls.complete(b), Completion::Waiting("b"));
         assert_eq!(calls.complete(b), Completion::Unknown);
@@ -262,7 +259,7 @@ mod tests {
     #[test]
     fn numbers_that_were_never_issued_are_unknown() {
         let mut calls = calls(10, 100);
-        let a = calls.open("a", 1).unwrap();
+        let a = calls.open("a", 1, None).unwrap();
         for sequence in [0, 1, 77, a ^ 0x8000_0000, u32::MAX] {
             assert_eq!(calls.complete(sequence), Completion::Unknown);
         }
@@ -271,11 +268,11 @@ mod tests {
     #[test]
     fn an_abandoned_number_is_not_reused_before_its_late_reply() {
         let mut calls = calls(2, 100);
-        let first = calls.open("first", 1).unwrap();
+        let first = calls.open("first", 1, None).unwrap();
         assert_eq!(calls.abandon(first), Some("first"));
         assert_eq!(calls.abandon(first), None);
         for _ in 0..200_000 {
-            let next = calls.open("next", 1).unwrap();
+            let next = calls.open("next", 1, None).unwrap();
             assert_ne!(next, first);
             assert_eq!(calls.complete(next), Completion::Waiting("next"));
         }
@@ -286,21 +283,21 @@ mod tests {
     #[test]
     fn abandoned_calls_count_until_they_are_answered() {
         let mut calls = calls(2, 100);
-        let a = calls.open("a", 1).unwrap();
-        calls.open("b", 1).unwrap();
+        let a = calls.open("a", 1, None).unwrap();
+        calls.open("b", 1, None).unwrap();
         calls.abandon(a);
-        assert_eq!(calls.open("c", 1), Err("c"));
+        assert_eq!(calls.open("c", 1, None), Err("c"));
         calls.complete(a);
-        calls.open("c", 1).unwrap();
+        calls.open("c", 1, None).unwrap();
     }
 
     #[test]
     fn bytes_are_bounded_but_one_large_call_is_admitted_alone() {
         let mut calls = calls(10, 100);
-        let large = calls.open("large", 1000).unwrap();
+        let large = calls.open("large", 1000, None).unwrap();
         assert!(!calls.admits(0));
         calls.complete(large);
-        calls.open("a", 60).unwrap();
+        calls.open("a", 60, None).unwrap();
         assert!(!calls.admits(60));
         assert!(calls.admits(40));
     }
@@ -308,9 +305,9 @@ mod tests {
     #[test]
     fn numbers_wrap_without_zero_and_without_touching_open_ones() {
         let mut calls = calls(2, 100);
-        let held = calls.open("held", 1).unwrap();
+        let held = calls.open("held", 1, None).unwrap();
         for _ in 0..70_000 {
-            let sequence = calls.open("short", 1).unwrap();
+            let sequence = calls.open("short", 1, None).unwrap();
             assert!(sequence != 0 && sequence != held);
             assert_eq!(calls.complete(sequence), Completion::Waiting("short"));
         }
@@ -322,11 +319,9 @@ mod tests {
         let mut calls = calls(10, 100);
         let now = Instant::now();
         let later = now + Duration::from_secs(1);
-        let early = calls.open("early", 1).unwrap();
-        calls.set_expiry(early, now);
-        let late = calls.open("late", 1).unwrap();
-        calls.set_expiry(late, later);
-        calls.open("never", 1).unwrap();
+        let early = calls.open("early", 1, Some(now)).unwrap();
+        calls.open("late", 1, Some(later)).unwrap();
+        calls.open("never", 1, None).unwrap();
         assert_eq!(calls.next_expiry(), Some(now));
         assert_eq!(calls.expire(now), [(early, "early")]);
         assert_eq!(calls.next_expiry(), Some(later));
@@ -336,9 +331,9 @@ mod tests {
     #[test]
     fn closing_gives_all_waiters_back_and_admits_none() {
         let mut calls = calls(10, 100);
-        let a = calls.open("a", 1).unwrap();
-        let b = calls.open("b", 1).unwrap();
+        let a = calls.open("a", 1, None).unwrap();
+        let b = calls.open("b", 1, None).unwrap();
         assert_eq!(calls.close(), [(a, "a"), (b, "b")]);
-        assert_eq!(calls.open("c", 1), Err("c"));
+        assert_eq!(calls.open("c", 1, None), Err("c"));
     }
 }

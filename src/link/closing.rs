@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Open {
     /// Calls of this side that are not answered.
     pub(crate) outgoing: usize,
-    /// Calls of the peer that are not answered.
+    /// Calls of the peer that are not answered, and pushes that are held back.
     pub(crate) incoming: usize,
 }
 

@@ -10,6 +10,7 @@ use super::reply::Replied;
 use crate::codec::IntoBody;
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::hub::Hub;
 use crate::message::{CodecId, Kind, MessageRef, Metadata, MetadataRef, Route};
 use crate::session::{Deferred, Responder, Session};
 use crate::status::{Status, StatusRef};
@@ -19,6 +20,7 @@ pub struct Context<'a> {
     connection: &'a Arc<Connection>,
     message: &'a MessageRef<'a>,
     wire_bytes: usize,
+    hub: Option<&'a Hub>,
     /// Whether the call is answered, or a responder has taken the duty over.
     settled: Cell<bool>,
     metadata: RefCell<Metadata>,
@@ -29,11 +31,13 @@ impl<'a> Context<'a> {
         connection: &'a Arc<Connection>,
         message: &'a MessageRef<'a>,
         wire_bytes: usize,
+        hub: Option<&'a Hub>,
     ) -> Self {
         Context {
             connection,
             message,
             wire_bytes,
+            hub,
             settled: Cell::new(message.kind != Kind::Call),
             metadata: RefCell::default(),
         }
@@ -42,6 +46,11 @@ impl<'a> Context<'a> {
     /// The session that the message came by: push to it, call it.
     pub fn session(&self) -> Session {
         Session::new(self.connection.clone())
+    }
+
+    /// The server's sessions; a client has no hub.
+    pub fn hub(&self) -> Option<&'a Hub> {
+        self.hub
     }
 
     /// The peer's address.

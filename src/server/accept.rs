@@ -10,10 +10,11 @@ use socket2::Socket;
 
 use super::Shared;
 use super::admission::Ticket;
-use crate::connection::handshake::{Greeting, refusal};
+use crate::connection::handshake::{self, Greeting, refusal};
 use crate::connection::threads::{self, Places};
 use crate::connection::{Agreed, Connection, prepare, socket};
 use crate::error::{Error, ErrorKind};
+use crate::hub::Member;
 use crate::protocol::native::handshake::PeerLimits;
 use crate::router::Router;
 use crate::status::Status;
@@ -121,7 +122,13 @@ impl Shared {
             return;
         }
         let socket = Arc::new(socket);
-        self.state.lock().greeting.push(socket.clone());
+        let mut state = self.state.lock();
+        state.greeting.push(socket.clone());
+        if self.is_stopping() {
+            // The stop has woken those before it.
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+        drop(state);
         let shared = self.clone();
         let thread_socket = socket.clone();
         let spawned = threads::spawn("tl-read".into(), self.config.stack_bytes, move || {
@@ -169,50 +176,62 @@ impl Shared {
         ticket: Ticket,
         places: Places,
     ) {
-        let greeted = self.greet(&socket);
-        self.greeted(&socket);
-        let connected = greeted.and_then(|(agreed, received)| {
-            let (framing, config) = (self.framing, self.config.clone());
-            let connection = Connection::new(socket, peer, framing, config, agreed)?;
-            Ok((connection, received))
-        });
-        match connected {
+        match self.greet(&socket, peer) {
             Ok((connection, received)) => {
-                let member = self.hub.join(&connection, ticket);
+                let member = self.let_in(&socket, &connection, ticket);
                 if self.is_stopping() {
                     connection.begin_close(self.config.timeouts.close);
                 }
                 let router = Router::new(self.handlers.clone(), Some(member));
-                drop(self);
+                drop((self, socket));
                 prepare(&connection, router, &received, places)();
             }
-            Err(error) if self.is_stopping() => drop(error),
-            Err(error) => self.handlers.report(&error),
+            Err(error) => {
+                self.greeted(&socket);
+                if !self.is_stopping() {
+                    self.handlers.report(&error);
+                }
+            }
         }
     }
 
-    fn greet(&self, socket: &Socket) -> Result<(Agreed, Vec<u8>), Error> {
+    /// The handshake. The welcome is the first thing in the connection's queue, so that the
+    /// session can be in the hub before its client knows that it is connected.
+    fn greet(
+        &self,
+        socket: &Arc<Socket>,
+        peer: SocketAddr,
+    ) -> Result<(Arc<Connection>, Vec<u8>), Error> {
         let id = self.hub.next_id();
-        if !self.framing.has_handshake() {
-            let agreed = Agreed {
-                id,
-                peer_limits: PeerLimits::announced(&self.config.limits),
-            };
-            return Ok((agreed, Vec::new()));
+        let mut peer_limits = PeerLimits::announced(&self.config.limits);
+        let mut welcome = Vec::new();
+        let mut received = Vec::new();
+        if self.framing.has_handshake() {
+            let mut greeting = Greeting::new(socket, self.config.timeouts.handshake);
+            peer_limits = greeting.receive(&self.config)?.limits;
+            if self.is_stopping() {
+                let status = Status::new(Status::GOING_AWAY, "the server is shutting down");
+                greeting.refuse(&self.config, status);
+                return Err(Error::new(ErrorKind::Closed, "the server is shutting down"));
+            }
+            welcome = handshake::welcome(&self.config, id)?;
+            received = greeting.finish()?;
         }
-        let mut greeting = Greeting::new(socket, self.config.timeouts.handshake);
-        let hello = greeting.receive(&self.config)?;
-        if self.is_stopping() {
-            let status = Status::new(Status::GOING_AWAY, "the server is shutting down");
-            greeting.refuse(&self.config, status);
-            return Err(Error::new(ErrorKind::Closed, "the server is shutting down"));
-        }
-        greeting.welcome(&self.config, id)?;
-        let agreed = Agreed {
-            id,
-            peer_limits: hello.limits,
-        };
-        Ok((agreed, greeting.finish()?))
+        let agreed = Agreed { id, peer_limits };
+        let (framing, config) = (self.framing, self.config.clone());
+        let connection = Connection::new(socket.clone(), peer, framing, config, agreed)?;
+        connection.begin_with(&welcome);
+        Ok((connection, received))
+    }
+
+    /// Out of the handshake and into the hub, in one step: a stop finds it in one of them.
+    fn let_in(&self, socket: &Arc<Socket>, connection: &Arc<Connection>, ticket: Ticket) -> Member {
+        let mut state = self.state.lock();
+        state.greeting.retain(|other| !Arc::ptr_eq(other, socket));
+        let member = self.hub.join(connection, ticket);
+        drop(state);
+        self.changed.notify_all();
+        member
     }
 
     /// The socket is out of its handshake.

@@ -178,7 +178,7 @@ impl Pending {
         let ready = waiter.on_filled(Box::new(move |answer| callback(answer.map(Reply::from))));
         match ready {
             Some((callback, answer)) => callback(answer),
-            None => self.connection.expire_call(self.sequence, self.deadline),
+            None => self.connection.watch_call(self.deadline),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Pending, Reply, Session};
+use super::{Pending, Reply, Session, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
 use crate::connection::waiter::Waiter;
-use crate::connection::{is_handler_of, scratch};
+use crate::connection::{before_wait, is_handler_of};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Metadata, Route};
 
@@ -68,6 +68,8 @@ impl<'s, 'r> Request<'s, 'r> {
     /// # Errors
     /// As [`Session::call`].
     pub fn call(self, body: impl IntoBody) -> Result<Reply, Error> {
+        // A handler that cannot wait shall not send.
+        before_wait()?;
         self.start(body)?.wait()
     }
 
@@ -80,6 +82,7 @@ impl<'s, 'r> Request<'s, 'r> {
         body: impl IntoBody,
         read: impl FnOnce(Body<'_>) -> R,
     ) -> Result<R, Error> {
+        before_wait()?;
         self.start(body)?.wait_with(read)
     }
 
@@ -102,9 +105,7 @@ impl<'s, 'r> Request<'s, 'r> {
         let started = Instant::now();
         let deadline = deadline(started, limit);
         let waiter = Waiter::take(is_handler_of(connection));
-        let sequence = scratch::with(|buffer| {
-            let codec = body.codec();
-            let bytes = body.bytes(buffer)?;
+        let sequence = with_bytes(&body, |codec, bytes| {
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
             message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);

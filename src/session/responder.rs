@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::with_bytes;
 use crate::codec::IntoBody;
-use crate::connection::{Connection, scratch};
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::message::{CodecId, Metadata, MetadataRef};
 use crate::status::{Status, StatusRef};
@@ -69,17 +70,15 @@ pub(crate) fn answer(
     metadata: MetadataRef<'_>,
     body: &impl IntoBody,
 ) {
-    scratch::with(|buffer| {
-        let codec = body.codec();
-        match body.bytes(buffer) {
-            Ok(bytes) => connection.reply(sequence, None, metadata, codec, bytes),
-            Err(error) => {
-                let status = Status::from(error);
-                let status = Some(status.as_ref());
-                connection.reply(sequence, status, metadata, CodecId::BYTES, &[]);
-            }
-        }
+    let sent = with_bytes(body, |codec, bytes| {
+        connection.reply(sequence, None, metadata, codec, bytes);
+        Ok(())
     });
+    if let Err(error) = sent {
+        let status = Status::from(error);
+        let status = Some(status.as_ref());
+        connection.reply(sequence, status, metadata, CodecId::BYTES, &[]);
+    }
 }
 
 impl Drop for Responder {
