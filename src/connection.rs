@@ -109,10 +109,14 @@ pub(crate) struct Connection {
     begun: Instant,
     calls: Mutex<OpenCalls>,
     calls_freed: Condvar,
-    /// Calls of the peer that are not answered.
-    incoming: AtomicUsize,
+    /// Calls of the peer, and how many of them are answered; both wrap.
+    asked: AtomicUsize,
+    answered: AtomicUsize,
     /// Pushes of the peer that are held back while a handler waits: not received yet.
     held: AtomicUsize,
+    /// A push of the peer finds no room while a handler waits: reading pauses until it does, so
+    /// no handler may wait for a reply.
+    backlog_full: AtomicBool,
     closing: Mutex<Closing>,
     is_closing: AtomicBool,
     /// The line is dead; only the report is still to come.
@@ -171,8 +175,10 @@ impl Connection {
             begun: now,
             calls: Mutex::new(OpenCalls::new(&limits, &agreed.peer_limits)),
             calls_freed: Condvar::new(),
-            incoming: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
+            backlog_full: AtomicBool::new(false),
             closing: Mutex::new(Closing::default()),
             is_closing: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -192,6 +198,7 @@ impl Connection {
     /// What was counted so far.
     pub(crate) fn stats(&self, now: Instant) -> Stats {
         let mut stats = self.counters.snapshot(now);
+        stats.calls_answered = stats.calls_received.saturating_sub(self.incoming() as u64);
         stats.sessions = u64::from(!self.is_over());
         stats.queued_bytes = self.queue.used_bytes() as u64;
         stats.calls_in_flight = self.calls.lock().open_calls() as u64;

@@ -3,11 +3,11 @@
 //! Once the first message is back the connection's reader thread does everything: for each
 //! message that comes back it checks it and sends the next.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock};
 
-use trunkline::{Client, Error, Framing, Reply, Session};
+use trunkline::{Body, Client, Error, Framing, Session};
 
 use crate::Failure;
 use crate::client;
@@ -28,15 +28,16 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
             begun: AtomicU64::new(0),
             done: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            session: OnceLock::new(),
             end: sender.clone(),
         });
         connected.push((connect(options, &flow)?, flow));
     }
     let run = Run::start(options)?;
-    for (client, flow) in &connected {
+    for (_, flow) in &connected {
         match options.framing {
-            Framing::Native => flow.call_next(client, 1),
-            _ => flow.push_next(client, 1),
+            Framing::Native => flow.call_next(1),
+            _ => flow.push_next(1),
         }
     }
     let busy = connected.iter().filter(|(_, flow)| flow.share > 0).count();
@@ -49,16 +50,18 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
 
 fn connect(options: &Options, flow: &Arc<Flow>) -> Result<Client, Error> {
     let (pushed, closed) = (flow.clone(), flow.clone());
-    client::builder(options)
-        .on_push(options.back_route(), move |cx, body| {
+    let client = client::builder(options)
+        .on_push(options.back_route(), move |_, body| {
             let expected = pushed.done.load(Relaxed);
-            let room = pushed.came_back(body.as_bytes(), expected);
-            pushed.push_next(&cx.session(), room);
+            let room = pushed.came_back(&body, expected);
+            pushed.push_next(room);
         })
         .on_closed(move |_, report| {
             closed.fail(format!("a session ended before the end: {report}").into());
         })
-        .connect(options.address())
+        .connect(options.address())?;
+    flow.session.get_or_init(|| client.session());
+    Ok(client)
 }
 
 /// The messages of one connection.
@@ -70,6 +73,8 @@ struct Flow {
     begun: AtomicU64,
     done: AtomicU64,
     errors: AtomicU64,
+    /// Set before the first message.
+    session: OnceLock<Session>,
     /// Where to tell how many errors there were, or that there will be no end.
     end: Sender<Result<u64, Failure>>,
 }
@@ -101,7 +106,10 @@ impl Flow {
         })
     }
 
-    fn push_next(&self, session: &Session, room: u64) {
+    fn push_next(&self, room: u64) {
+        let Some(session) = self.session.get() else {
+            return;
+        };
         for body in self.next(room) {
             if let Err(error) = session.push(self.route, body) {
                 return self.fail(error.into());
@@ -109,22 +117,26 @@ impl Flow {
         }
     }
 
-    fn call_next(self: &Arc<Self>, session: &Session, room: u64) {
+    fn call_next(self: &Arc<Self>, room: u64) {
+        let Some(session) = self.session.get() else {
+            return;
+        };
         for body in self.next(room) {
-            let sequence = body.sequence;
-            let (flow, replied) = (self.clone(), session.clone());
-            match session.request(ECHO).start(body) {
-                Ok(call) => call.on_reply(move |reply| flow.replied(&replied, sequence, reply)),
-                Err(error) => return self.fail(error.into()),
+            let (flow, sequence) = (self.clone(), body.sequence);
+            let sent = session
+                .request(ECHO)
+                .call_then(body, move |reply| flow.replied(sequence, reply));
+            if let Err(error) = sent {
+                return self.fail(error.into());
             }
         }
     }
 
-    fn replied(self: &Arc<Self>, session: &Session, sequence: u64, reply: Result<Reply, Error>) {
+    fn replied(self: &Arc<Self>, sequence: u64, reply: Result<Body<'_>, Error>) {
         match reply {
-            Ok(reply) => {
-                let room = self.came_back(reply.body(), sequence);
-                self.call_next(session, room);
+            Ok(body) => {
+                let room = self.came_back(&body, sequence);
+                self.call_next(room);
             }
             Err(error) => self.fail(error.into()),
         }

@@ -1,12 +1,12 @@
 //! Calls of this side: opened, waited for, answered, given up.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use parking_lot::MutexGuard;
 
 use super::seat;
-use super::waiter::{Ready, Waiter};
+use super::waiter::{Callback, Caller, Waiter, outcome};
 use super::{Company, Connection, Wait};
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
@@ -19,9 +19,11 @@ use crate::stats::bump;
 /// headers.
 const OVERHEAD: usize = 64;
 
+const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler waits for a call";
+
 /// The calls that wait for replies, and how many callers wait to open one.
 pub(super) struct OpenCalls {
-    calls: Calls<Arc<Waiter>>,
+    calls: Calls<Caller>,
     waiting: usize,
 }
 
@@ -48,20 +50,23 @@ impl Connection {
     pub(crate) fn open_call(
         &self,
         mut message: MessageRef<'_>,
-        waiter: &Arc<Waiter>,
+        caller: Caller,
         deadline: Option<Instant>,
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
         let bytes = message.body.len() + OVERHEAD;
-        let (sequence, company) = self.admit_call(bytes, waiter, deadline)?;
+        let (sequence, company) = self.admit_call(bytes, caller, deadline)?;
         message.sequence = sequence;
         message.parent = seat::parent_on(self);
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
             let mut open = self.calls.lock();
-            open.calls.withdraw(sequence);
+            let caller = open.calls.withdraw(sequence);
             bump(&self.counters.calls_sent, 1_u64.wrapping_neg());
             self.call_ended(open);
-            return Err(error);
+            // Otherwise the call has ended with the connection, and its caller knows.
+            if caller.is_some() {
+                return Err(error);
+            }
         }
         Ok(sequence)
     }
@@ -69,18 +74,21 @@ impl Connection {
     fn admit_call(
         &self,
         bytes: usize,
-        waiter: &Arc<Waiter>,
+        mut caller: Caller,
         deadline: Option<Instant>,
     ) -> Result<(u32, Company), Error> {
         let mut open = self.calls.lock();
         loop {
-            if let Ok(sequence) = open.calls.open(waiter.clone(), bytes, deadline) {
-                bump(&self.counters.calls_sent, 1);
-                let company = match open.calls.open_calls() {
-                    1 => Company::Alone,
-                    _ => Company::Crowded,
-                };
-                return Ok((sequence, company));
+            match open.calls.open(caller, bytes, deadline) {
+                Ok(sequence) => {
+                    bump(&self.counters.calls_sent, 1);
+                    let company = match open.calls.open_calls() {
+                        1 => Company::Alone,
+                        _ => Company::Crowded,
+                    };
+                    return Ok((sequence, company));
+                }
+                Err(refused) => caller = refused,
             }
             if open.calls.is_closed() {
                 drop(open);
@@ -91,6 +99,9 @@ impl Connection {
             open = self.calls.lock();
             if open.calls.admits(bytes) || open.calls.is_closed() {
                 continue;
+            }
+            if seat::is_handler_of(self) {
+                self.check_backlog()?;
             }
             open.waiting += 1;
             let timed_out = match deadline {
@@ -126,33 +137,43 @@ impl Connection {
         }
     }
 
-    /// A reply has come: fills its waiter. The answer is a callback that is to be run now.
-    pub(super) fn complete_call(&self, message: &MessageRef<'_>) -> Result<Option<Ready>, Error> {
+    /// A reply has come: fills its waiter. The answer is a callback that is to be run now, with
+    /// the [`outcome`](super::waiter::outcome).
+    pub(super) fn complete_call(&self, reply: &MessageRef<'_>) -> Result<Option<Callback>, Error> {
         let mut open = self.calls.lock();
-        let completion = open.calls.complete(message.sequence);
+        let completion = open.calls.complete(reply.sequence);
         match completion {
             Completion::Unknown => drop(open),
             _ => self.call_ended(open),
         }
         match completion {
-            Completion::Waiting(waiter) => {
-                let ready = waiter.reply(message);
-                if ready.is_some() {
-                    // Nobody else holds it: this thread's next call can use it.
-                    Waiter::give_back(waiter);
-                }
-                Ok(ready)
-            }
+            Completion::Waiting(Caller::Thread(waiter)) => waiter.fill(outcome(reply)),
+            Completion::Waiting(Caller::Callback(callback)) => return Ok(Some(callback)),
             Completion::Late => {
                 self.counters.late_replies.fetch_add(1);
-                Ok(None)
             }
             Completion::Unknown => {
                 self.counters.unknown_replies.fetch_add(1);
                 self.spend_budget()?;
-                Ok(None)
             }
         }
+        Ok(None)
+    }
+
+    /// A callback takes the place of a thread that was to wait. It comes back if the call has
+    /// ended, and its waiter is or will at once be filled.
+    pub(crate) fn call_back_instead(
+        &self,
+        sequence: u32,
+        callback: Callback,
+        deadline: Option<Instant>,
+    ) -> Result<(), Callback> {
+        match self.calls.lock().calls.waiter(sequence) {
+            Some(caller) => *caller = Caller::Callback(callback),
+            None => return Err(callback),
+        }
+        self.watch_call(deadline);
+        Ok(())
     }
 
     /// The caller leaves; `false` if the call has ended already, and its waiter is or will at
@@ -167,6 +188,30 @@ impl Connection {
         true
     }
 
+    /// This thread is about to wait for a call: not if a handler that waits would never return.
+    pub(crate) fn begin_wait(&self, waiter: &Waiter) -> Result<(), Error> {
+        seat::before_wait()?;
+        if seat::is_handler_of(self) {
+            // The mark first: either the reader that finds the backlog full sees it, or it is
+            // seen here that the backlog is full.
+            waiter.set_in_handler(true);
+            self.check_backlog()?;
+        }
+        Ok(())
+    }
+
+    /// This thread waits no more, though the call goes on.
+    pub(crate) fn end_wait(&self, waiter: &Waiter) {
+        waiter.set_in_handler(false);
+    }
+
+    fn check_backlog(&self) -> Result<(), Error> {
+        match self.backlog_full.load(Ordering::SeqCst) {
+            true => Err(Error::new(ErrorKind::WouldDeadlock, BACKLOG_FULL)),
+            false => Ok(()),
+        }
+    }
+
     /// Waits for the outcome of a call until its deadline.
     ///
     /// Afterwards the waiter is filled, or the call is given up and the error says so.
@@ -178,7 +223,7 @@ impl Connection {
         deadline: Option<Instant>,
     ) -> Result<(), Error> {
         if !waiter.is_done() {
-            if let Err(error) = seat::before_wait() {
+            if let Err(error) = self.begin_wait(waiter) {
                 if self.give_up_call(sequence) {
                     return Err(Error::after_sending(
                         error.kind(),
@@ -210,23 +255,25 @@ impl Connection {
         let expired = open.calls.expire(now);
         let next = open.calls.next_expiry();
         drop(open);
-        for (sequence, waiter) in expired {
+        for (sequence, caller) in expired {
             self.counters.calls_given_up.fetch_add(1);
             self.send_cancel(sequence);
-            self.run_later(waiter.fail(call_timeout()));
+            self.fail_caller(caller, call_timeout());
         }
         next
     }
 
-    /// Runs a callback on the callback thread.
-    pub(super) fn run_later(&self, ready: Option<Ready>) {
-        if let Some((callback, answer)) = ready {
-            let timer = self.timer.lock().clone();
-            match timer {
-                Some(timer) => timer.call_back(Box::new(move || callback(answer))),
-                // The connection has ended; its calls have, too, so this is none of them.
-                None => callback(answer),
-            }
+    /// A call has ended without a reply; a callback is run on the callback thread.
+    fn fail_caller(&self, caller: Caller, error: Error) {
+        let callback = match caller {
+            Caller::Thread(waiter) => return waiter.fill(Err(error)),
+            Caller::Callback(callback) => callback,
+        };
+        let timer = self.timer.lock().clone();
+        match timer {
+            Some(timer) => timer.call_back(Box::new(move || callback(Err(error)))),
+            // The connection has ended; its calls have, too, so this is none of them.
+            None => callback(Err(error)),
         }
     }
 
@@ -241,27 +288,29 @@ impl Connection {
 
     /// A push cannot be held while handlers wait: ends their calls, so that they return.
     pub(super) fn release_waiting_handlers(&self) {
-        let released = self
-            .calls
-            .lock()
-            .calls
-            .abandon_if(|waiter| waiter.in_handler());
-        for (sequence, waiter) in released {
+        let mut open = self.calls.lock();
+        if !self.backlog_full.load(Ordering::SeqCst) {
+            return;
+        }
+        let released = open.calls.abandon_if(Caller::is_handler);
+        drop(open);
+        self.calls_freed.notify_all();
+        for (sequence, caller) in released {
             self.send_cancel(sequence);
-            self.run_later(waiter.fail(Error::after_sending(
+            let error = Error::after_sending(
                 ErrorKind::WouldDeadlock,
                 "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler waits for a call",
-            )));
+            );
+            self.fail_caller(caller, error);
         }
     }
 
     /// Ends all calls; `was_sent` tells whether the peer may have seen one.
     pub(super) fn fail_calls(&self, reason: &Error, was_sent: impl Fn(u32) -> bool) {
-        let waiters = self.calls.lock().calls.close();
+        let callers = self.calls.lock().calls.close();
         self.calls_freed.notify_all();
-        for (sequence, waiter) in waiters {
-            let error = Error::disconnected(reason, was_sent(sequence));
-            self.run_later(waiter.fail(error));
+        for (sequence, caller) in callers {
+            self.fail_caller(caller, Error::disconnected(reason, was_sent(sequence)));
         }
     }
 }

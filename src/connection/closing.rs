@@ -54,9 +54,16 @@ impl Connection {
         self.update_closing(open);
     }
 
+    /// Calls of the peer that are not answered.
+    pub(super) fn incoming(&self) -> usize {
+        // Loaded first, so that a call answered in between does not make it negative.
+        let answered = self.answered.load(Ordering::SeqCst);
+        self.asked.load(Ordering::SeqCst).wrapping_sub(answered)
+    }
+
     /// A call of the peer was answered.
     pub(super) fn incoming_answered(&self) {
-        self.incoming.fetch_sub(1, Ordering::SeqCst);
+        self.answered.fetch_add(1, Ordering::SeqCst);
         self.one_less_open();
     }
 
@@ -86,7 +93,7 @@ impl Connection {
         let outgoing = outgoing.unwrap_or_else(|| self.calls.lock().open_calls());
         let open = Open {
             outgoing,
-            incoming: self.incoming.load(Ordering::SeqCst) + self.held.load(Ordering::SeqCst),
+            incoming: self.incoming() + self.held.load(Ordering::SeqCst),
         };
         let due = self.closing.lock().final_is_due(open);
         if due {

@@ -110,9 +110,9 @@ impl Connection {
         }
     }
 
-    /// Before a handler runs: if output of an earlier one is still gathered, the timer sees to
-    /// it that it does not wait for the end of a slow handler.
-    pub(super) fn watch_gathered(&self) {
+    /// Before a handler runs, or goes on: if output is still gathered, the timer sees to it
+    /// that it does not wait for the end of a slow handler.
+    pub(crate) fn watch_gathered(&self) {
         if self.gather.watched.load(Ordering::Relaxed) {
             return;
         }

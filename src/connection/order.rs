@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use super::buffer::ReadBuffer;
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Message, MessageRef};
+use crate::message::{Kind, Message, MessageRef};
 
 /// Handlers of one connection that wait at the same time.
 const DEPTH: usize = 16;
@@ -41,6 +41,14 @@ struct Desk {
     held: VecDeque<(Message, usize)>,
     held_bytes: usize,
     finished: bool,
+}
+
+impl Desk {
+    fn has_room(&self, size: usize, limits: &Limits) -> bool {
+        self.held.is_empty()
+            || (self.held_bytes + size <= limits.backlog_bytes as usize
+                && self.held.len() < limits.backlog_messages as usize)
+    }
 }
 
 /// What became of a message that was to be held back.
@@ -89,16 +97,23 @@ impl Order {
         Ok(becomes_away)
     }
 
-    /// Holds a message back for the thread that is away.
-    pub(super) fn hold(&self, message: &MessageRef<'_>, size: usize, limits: &Limits) -> Held {
+    /// Holds a message back for the thread that is away. A push for which there is no room sets
+    /// `full`, until something is worked off.
+    pub(super) fn hold(
+        &self,
+        message: &MessageRef<'_>,
+        size: usize,
+        limits: &Limits,
+        full: &AtomicBool,
+    ) -> Held {
         let mut desk = self.desk.lock();
         if !self.is_away() {
             return Held::InOrder;
         }
-        let has_room = desk.held.is_empty()
-            || (desk.held_bytes + size <= limits.backlog_bytes as usize
-                && desk.held.len() < limits.backlog_messages as usize);
-        if !has_room {
+        if !desk.has_room(size, limits) {
+            if message.kind == Kind::Push {
+                full.store(true, Ordering::SeqCst);
+            }
             return Held::Full;
         }
         desk.held_bytes += size;
@@ -106,19 +121,19 @@ impl Order {
         Held::Yes
     }
 
-    /// Waits until something that was held back is gone, or nobody is away.
-    pub(super) fn wait_for_room(&self) {
+    /// Waits until there is room, or nobody is away.
+    pub(super) fn wait_for_room(&self, size: usize, limits: &Limits) {
         let mut desk = self.desk.lock();
-        let before = desk.held.len();
-        while self.is_away() && desk.held.len() >= before {
+        while self.is_away() && !desk.has_room(size, limits) {
             self.changed.wait(&mut desk);
         }
     }
 
     /// The next message that was held back for the thread that is away; with `None` it is away
     /// no more.
-    pub(super) fn next_held(&self) -> Option<(Message, usize)> {
+    pub(super) fn next_held(&self, full: &AtomicBool) -> Option<(Message, usize)> {
         let mut desk = self.desk.lock();
+        full.store(false, Ordering::SeqCst);
         let next = desk.held.pop_front();
         match &next {
             Some((_, size)) => desk.held_bytes -= size,

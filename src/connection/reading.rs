@@ -11,6 +11,7 @@ use super::ending::StreamEnd;
 use super::order::{Held, Order};
 use super::seat::{HandOver, Seat};
 use super::threads::{self, Places};
+use super::waiter::outcome;
 use super::{Connection, Dispatch};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef};
@@ -207,9 +208,9 @@ impl<D: Dispatch> Reader<D> {
                 Ok(())
             }
             Kind::Reply => {
-                connection.count_received(size);
-                if let Some((callback, answer)) = connection.complete_call(message)? {
-                    self.handle(None, || connection.guard(|| callback(answer)));
+                connection.count_received(size, self.reading.order.is_away());
+                if let Some(callback) = connection.complete_call(message)? {
+                    self.handle(None, || connection.guard(|| callback(outcome(message))));
                 }
                 Ok(())
             }
@@ -223,7 +224,7 @@ impl<D: Dispatch> Reader<D> {
         if message.kind == Kind::Call {
             let open = connection.call_came();
             if open >= connection.config.limits.incoming_calls as usize {
-                connection.count_received(size);
+                connection.count_received(size, true);
                 return connection.answer_overloaded(message.sequence);
             }
         }
@@ -242,26 +243,25 @@ impl<D: Dispatch> Reader<D> {
         if message.kind == Kind::Push {
             connection.held.fetch_add(1, Ordering::SeqCst);
         }
-        let mut released = false;
+        let full = &connection.backlog_full;
         loop {
-            match self.reading.order.hold(message, size, limits) {
+            match self.reading.order.hold(message, size, limits, full) {
                 Held::Yes => return true,
                 Held::InOrder => {
                     connection.let_go(message.kind);
                     return false;
                 }
                 Held::Full if message.kind == Kind::Call => {
-                    connection.count_received(size);
+                    connection.count_received(size, true);
                     connection.answer_overloaded(message.sequence);
                     return true;
                 }
-                Held::Full if released => self.reading.order.wait_for_room(),
                 Held::Full => {
-                    released = true;
                     if connection.flush_gathered() {
                         connection.drain_inline();
                     }
                     connection.release_waiting_handlers();
+                    self.reading.order.wait_for_room(size, limits);
                 }
             }
         }
@@ -278,7 +278,7 @@ impl<D: Dispatch> Reader<D> {
 
     fn dispatch(&self, message: &MessageRef<'_>, size: usize) {
         let connection = self.connection();
-        connection.count_received(size);
+        connection.count_received(size, self.reading.order.is_away());
         if message.kind == Kind::Call && connection.is_closing() {
             return connection.answer_going_away(message.sequence);
         }
@@ -300,9 +300,10 @@ impl<D: Dispatch> Reader<D> {
 
     /// Runs what was held back, in order, until nothing is left; then the reader dispatches.
     fn work_off_backlog(&self) {
-        while let Some((message, size)) = self.reading.order.next_held() {
+        let connection = self.connection();
+        while let Some((message, size)) = self.reading.order.next_held(&connection.backlog_full) {
             self.dispatch(&message.as_ref(), size);
-            self.connection().let_go(message.kind);
+            connection.let_go(message.kind);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::Connection;
 use super::buffer::ReadBuffer;
+use super::waiter::outcome;
 use super::writing::PONG;
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::decode_count;
@@ -35,11 +36,17 @@ impl Connection {
         bump(&self.counters.reads, 1);
     }
 
-    /// A message of this size is handed on.
-    pub(super) fn count_received(&self, size: usize) {
-        // A handler's thread and its substitute may count at once.
-        self.counters.received_messages.fetch_add(1);
-        self.counters.received_bytes.fetch_add(size as u64);
+    /// A message of this size is handed on. While a handler's thread is away it and its
+    /// substitute may count at once.
+    pub(super) fn count_received(&self, size: usize, is_away: bool) {
+        let counters = &self.counters;
+        if is_away {
+            counters.received_messages.fetch_add(1);
+            counters.received_bytes.fetch_add(size as u64);
+        } else {
+            bump(&counters.received_messages, 1);
+            bump(&counters.received_bytes, size as u64);
+        }
     }
 
     pub(super) fn control(&self, message: &MessageRef<'_>) -> Result<(), Error> {
@@ -79,8 +86,11 @@ impl Connection {
 
     /// A call that is to be answered; the answer is how many are open beside it.
     pub(super) fn call_came(&self) -> usize {
+        // One thread reads at a time, so this is no addition that could be lost.
+        let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1);
+        self.asked.store(asked, Ordering::Release);
         bump(&self.counters.calls_received, 1);
-        self.incoming.fetch_add(1, Ordering::SeqCst)
+        asked.wrapping_sub(self.answered.load(Ordering::Relaxed)) - 1
     }
 
     /// One more frame that costs the peer nothing.
@@ -96,7 +106,7 @@ impl Connection {
         status: &Status,
         size: usize,
     ) -> Result<(), Error> {
-        self.count_received(size);
+        self.count_received(size, true);
         match kind {
             Kind::Call => {
                 self.call_came();
@@ -107,8 +117,9 @@ impl Connection {
                 let mut reply =
                     MessageRef::new(kind, Route::Number(0), sequence, CodecId::BYTES, &[]);
                 reply.status = Some(status.as_ref());
-                let ready = self.complete_call(&reply)?;
-                self.run_later(ready);
+                if let Some(callback) = self.complete_call(&reply)? {
+                    self.guard(|| callback(outcome(&reply)));
+                }
                 Ok(())
             }
             _ => {

@@ -34,7 +34,11 @@ impl Connection {
     ) -> Result<(), Error> {
         if seat::gathers(self) {
             match self.gather(message, Class::Request) {
-                Gathered::Yes => return Ok(()),
+                Gathered::Yes => {
+                    // The handler goes on: it may take its time.
+                    self.watch_gathered();
+                    return Ok(());
+                }
                 Gathered::Refused(error) => return Err(error),
                 // It may wait for room, or is too large to be gathered.
                 Gathered::No => {}
@@ -104,7 +108,6 @@ impl Connection {
                 }
             }
         }
-        self.counters.calls_answered.fetch_add(1);
         self.incoming_answered();
     }
 

@@ -162,6 +162,8 @@ fn dial_one(
     // Dialling a dead local port can meet itself when the system picks that port as the source.
     let own = socket.local_addr()?.as_socket();
     if own.is_some() && own == socket.peer_addr()?.as_socket() {
+        // A reset: in TIME_WAIT it would keep the port from its server.
+        let _ = socket.set_linger(Some(Duration::ZERO));
         return Err(io::Error::new(
             io::ErrorKind::ConnectionRefused,
             "the socket met itself",

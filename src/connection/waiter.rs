@@ -1,15 +1,16 @@
-//! The place where a call waits: a slot that is filled once, polled or slept upon.
+//! The place where a call waits: a slot that is filled once, polled or slept upon; or a
+//! callback.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{CodecId, MessageRef, Metadata};
+use crate::message::{CodecId, Kind, MessageRef, Metadata, Route};
 use crate::status::StatusRef;
 
 const OPEN: u8 = 0;
@@ -19,7 +20,40 @@ const DONE: u8 = 2;
 /// How long a caller polls, giving its core away in between, before it sleeps.
 const POLL: Duration = Duration::from_micros(50);
 
-/// What a call came to; the body lies beside it.
+/// How a call ended: with a reply that is not an error, or not.
+pub(crate) type Outcome<'a> = Result<&'a MessageRef<'a>, Error>;
+
+/// User code that takes the outcome; it runs once, without any lock held.
+pub(crate) type Callback = Box<dyn for<'a> FnOnce(Outcome<'a>) + Send>;
+
+/// Who waits for a call to end.
+pub(crate) enum Caller {
+    Thread(Arc<Waiter>),
+    Callback(Callback),
+}
+
+impl Caller {
+    /// Whether a handler of the same connection waits.
+    pub(super) fn is_handler(&self) -> bool {
+        match self {
+            Caller::Thread(waiter) => waiter.in_handler.load(Ordering::SeqCst),
+            Caller::Callback(_) => false,
+        }
+    }
+}
+
+/// What a reply means for its caller.
+pub(super) fn outcome<'a>(reply: &'a MessageRef<'a>) -> Outcome<'a> {
+    match reply.status.filter(|status| status.code != 0) {
+        None => Ok(reply),
+        Some(status) => Err(Error::from_status(
+            ErrorKind::Status,
+            StatusRef::to_status(status),
+        )),
+    }
+}
+
+/// What a call came to.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) codec: CodecId,
@@ -27,17 +61,20 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-pub(crate) type Callback = Box<dyn FnOnce(Result<Answer, Error>) + Send>;
-
-/// A callback with what it is to be given, run without any lock held.
-pub(crate) type Ready = (Callback, Result<Answer, Error>);
+impl Answer {
+    /// The reply that it was.
+    pub(crate) fn as_message(&self) -> MessageRef<'_> {
+        let mut reply = MessageRef::new(Kind::Reply, Route::Number(0), 0, self.codec, &self.body);
+        reply.metadata = self.metadata.as_ref();
+        reply
+    }
+}
 
 #[derive(Default)]
 struct Slot {
     outcome: Option<Result<(CodecId, Metadata), Error>>,
     /// Kept from call to call, so that a steady caller allocates nothing.
     body: Vec<u8>,
-    callback: Option<Callback>,
 }
 
 /// One call's waiting place.
@@ -47,7 +84,7 @@ pub(crate) struct Waiter {
     slot: Mutex<Slot>,
     filled: Condvar,
     /// Whether a handler of the same connection waits here.
-    in_handler: bool,
+    in_handler: AtomicBool,
 }
 
 thread_local! {
@@ -56,23 +93,20 @@ thread_local! {
 
 impl Waiter {
     /// A fresh waiter, reused if this thread has one to spare.
-    pub(crate) fn take(in_handler: bool) -> Arc<Waiter> {
+    pub(crate) fn take() -> Arc<Waiter> {
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let mut waiter = spare.unwrap_or_default();
         match Arc::get_mut(&mut waiter) {
             Some(fresh) => {
                 fresh.state = AtomicU8::new(OPEN);
-                fresh.in_handler = in_handler;
+                fresh.in_handler = AtomicBool::new(false);
                 let slot = fresh.slot.get_mut();
                 slot.outcome = None;
-                slot.callback = None;
                 slot.body.clear();
                 waiter
             }
-            None => Arc::new(Waiter {
-                in_handler,
-                ..Waiter::default()
-            }),
+            // The thread that filled it has not let go of it yet.
+            None => Arc::default(),
         }
     }
 
@@ -85,42 +119,25 @@ impl Waiter {
         });
     }
 
-    pub(crate) fn in_handler(&self) -> bool {
-        self.in_handler
+    pub(super) fn set_in_handler(&self, in_handler: bool) {
+        self.in_handler.store(in_handler, Ordering::SeqCst);
     }
 
-    /// Fills the slot with a reply.
-    pub(crate) fn reply(&self, message: &MessageRef<'_>) -> Option<Ready> {
-        let status = message.status.filter(|status| status.code != 0);
-        let outcome = match status.map(StatusRef::to_status) {
-            Some(status) => Err(Error::from_status(ErrorKind::Status, status)),
-            None => Ok((message.codec, message.metadata.to_metadata())),
-        };
-        self.fill(outcome, message.body)
-    }
-
-    /// Fills the slot with an error.
-    pub(crate) fn fail(&self, error: Error) -> Option<Ready> {
-        self.fill(Err(error), &[])
-    }
-
-    fn fill(&self, outcome: Result<(CodecId, Metadata), Error>, body: &[u8]) -> Option<Ready> {
+    /// Fills the slot, once.
+    pub(super) fn fill(&self, outcome: Outcome<'_>) {
         let mut slot = self.slot.lock();
-        if slot.outcome.is_some() {
-            return None;
+        match outcome {
+            Ok(reply) => {
+                slot.body.extend_from_slice(reply.body);
+                slot.outcome = Some(Ok((reply.codec, reply.metadata.to_metadata())));
+            }
+            Err(error) => slot.outcome = Some(Err(error)),
         }
-        slot.body.extend_from_slice(body);
-        slot.outcome = Some(outcome);
-        let ready = slot.callback.take().map(|callback| {
-            let answer = slot.answer();
-            (callback, answer)
-        });
         let parked = self.state.swap(DONE, Ordering::AcqRel) == PARKED;
         drop(slot);
         if parked {
             self.filled.notify_all();
         }
-        ready
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -158,7 +175,12 @@ impl Waiter {
     /// Takes the outcome out; `None` if there is none (yet, or any more).
     pub(crate) fn take_answer(&self) -> Option<Result<Answer, Error>> {
         let mut slot = self.slot.lock();
-        slot.outcome.is_some().then(|| slot.answer())
+        let outcome = slot.outcome.take()?;
+        Some(outcome.map(|(codec, metadata)| Answer {
+            codec,
+            metadata,
+            body: std::mem::take(&mut slot.body),
+        }))
     }
 
     /// Lends the outcome's body to `read`.
@@ -173,33 +195,5 @@ impl Waiter {
         let result = outcome.map(|(codec, _)| read(&body, codec));
         self.slot.lock().body = body;
         Some(result)
-    }
-
-    /// Sets what is to be run when the slot is filled; gives it back, ready, if it is filled.
-    pub(crate) fn on_filled(&self, callback: Callback) -> Option<Ready> {
-        let mut slot = self.slot.lock();
-        if slot.outcome.is_some() {
-            let answer = slot.answer();
-            return Some((callback, answer));
-        }
-        slot.callback = Some(callback);
-        None
-    }
-}
-
-impl Slot {
-    fn answer(&mut self) -> Result<Answer, Error> {
-        match self.outcome.take() {
-            Some(Ok((codec, metadata))) => Ok(Answer {
-                codec,
-                metadata,
-                body: std::mem::take(&mut self.body),
-            }),
-            Some(Err(error)) => Err(error),
-            None => Err(Error::new(
-                ErrorKind::Closed,
-                "the outcome was taken before",
-            )),
-        }
     }
 }

@@ -184,8 +184,8 @@ impl<W> Calls<W> {
     }
 
     /// The waiter of an open call, which stays open.
-    pub(crate) fn waiter(&mut self, sequence: u32) -> Option<&W> {
-        match &self.slot(sequence)?.state {
+    pub(crate) fn waiter(&mut self, sequence: u32) -> Option<&mut W> {
+        match &mut self.slot(sequence)?.state {
             State::Waiting(waiter) => Some(waiter),
             State::Free | State::Abandoned => None,
         }

@@ -3,15 +3,18 @@
 use std::time::Instant;
 
 use super::sync::{
-    AtomicUsize, Condvar, Mutex, Ordering, fence, lock, lock_by, unlock_in_turn, wait,
+    AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock, lock_by, unlock_in_turn, wait,
 };
 use crate::error::{Error, ErrorKind};
 
+/// Bits of the word that hold the bytes; the messages are above them.
+const BYTES_BITS: u32 = 36;
+const BYTES: u64 = (1 << BYTES_BITS) - 1;
+const MESSAGES: u64 = (1 << 26) - 1;
 /// No push or call finds room any more.
-const NO_REQUESTS: usize = 1 << (usize::BITS - 2);
+const NO_REQUESTS: u64 = 1 << 62;
 /// Nothing finds room any more.
-const CLOSED: usize = 1 << (usize::BITS - 1);
-const FLAGS: usize = NO_REQUESTS | CLOSED;
+const CLOSED: u64 = 1 << 63;
 
 /// How much may wait.
 #[derive(Clone, Debug)]
@@ -37,12 +40,11 @@ pub(crate) enum Class {
     Control,
 }
 
-/// Counts what waits. `used` holds the bytes, and the two closing flags in its top bits, so
-/// that no reservation can slip past a close.
+/// Counts what waits. One word holds the bytes, the messages and the two closing flags, so
+/// that a reservation is one step, and none can slip past a close.
 pub(super) struct Room {
     bound: Bound,
-    used: AtomicUsize,
-    messages: AtomicUsize,
+    used: Word,
     waiters: AtomicUsize,
     /// Held by the one sender that waits for `freed`; the others wait for it in turn.
     turn: Mutex<()>,
@@ -54,8 +56,7 @@ impl Room {
     pub(super) fn new(bound: Bound) -> Self {
         Room {
             bound,
-            used: AtomicUsize::new(0),
-            messages: AtomicUsize::new(0),
+            used: Word::new(0),
             waiters: AtomicUsize::new(0),
             turn: Mutex::new(()),
             mutex: Mutex::new(()),
@@ -64,7 +65,8 @@ impl Room {
     }
 
     pub(super) fn used(&self) -> usize {
-        self.used.load(Ordering::SeqCst) & !FLAGS
+        fence(Ordering::SeqCst);
+        (self.used.load() & BYTES) as usize
     }
 
     pub(super) fn reserve(&self, bytes: usize, class: Class) -> Result<(), Error> {
@@ -76,44 +78,38 @@ impl Room {
     }
 
     fn admit(&self, bytes: usize, class: Class) -> Result<(), Error> {
-        let (bound, refusing) = match class {
-            Class::Request => (self.bound.bytes, FLAGS),
-            Class::Reply => (self.bound.bytes + self.bound.reply_reserve, CLOSED),
-            Class::Control => (usize::MAX, CLOSED),
+        let Bound {
+            bytes: request_bytes,
+            messages: requests,
+            ..
+        } = self.bound;
+        let (most_bytes, most, refusing) = match class {
+            Class::Request => (request_bytes, requests, NO_REQUESTS | CLOSED),
+            Class::Reply => (
+                request_bytes + self.bound.reply_reserve,
+                requests + self.bound.replies,
+                CLOSED,
+            ),
+            Class::Control => (BYTES as usize, requests + self.bound.replies, CLOSED),
         };
-        let most = match class {
-            Class::Request => self.bound.messages,
-            Class::Reply | Class::Control => self.bound.messages + self.bound.replies,
-        };
-        if self.messages.load(Ordering::Relaxed) >= most {
-            // A closed queue says so even when it is full.
-            return Err(match self.used.load(Ordering::Relaxed) & refusing {
-                0 => self.full(),
-                _ => closed(),
-            });
-        }
-        let mut seen = self.used.load(Ordering::Relaxed);
+        let mut seen = self.used.load();
         loop {
             if seen & refusing != 0 {
                 return Err(closed());
             }
-            let waiting = seen & !FLAGS;
+            let waiting = (seen & BYTES) as usize;
+            let messages = (seen >> BYTES_BITS) & MESSAGES;
             // One frame over the bound is admitted alone.
-            if waiting != 0 && waiting.saturating_add(bytes) > bound {
+            let is_full = waiting != 0 && waiting.saturating_add(bytes) > most_bytes;
+            if is_full || messages >= MESSAGES.min(most as u64) {
                 return Err(self.full());
             }
-            match self.used.compare_exchange_weak(
-                seen,
-                seen + bytes,
-                Ordering::SeqCst,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
+            let new = seen + (1 << BYTES_BITS) + bytes as u64;
+            match self.used.compare_exchange(seen, new) {
+                Ok(_) => return Ok(()),
                 Err(now) => seen = now,
             }
         }
-        self.messages.fetch_add(1, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Waits for room in the order of coming.
@@ -135,7 +131,7 @@ impl Room {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let settled = self.wait_for(deadline, || match self.used() {
             0 => Ok(()),
-            _ if self.used.load(Ordering::SeqCst) & CLOSED != 0 => Err(closed()),
+            _ if self.used.load() & CLOSED != 0 => Err(closed()),
             _ => Err(self.full()),
         });
         self.waiters.fetch_sub(1, Ordering::SeqCst);
@@ -166,26 +162,26 @@ impl Room {
     }
 
     pub(super) fn release(&self, bytes: usize, messages: usize) {
-        let before = self.used.fetch_sub(bytes, Ordering::SeqCst);
-        let messages_before = self.messages.fetch_sub(messages, Ordering::SeqCst);
+        let freed = ((messages as u64) << BYTES_BITS) + bytes as u64;
+        let left = self.used.fetch_sub(freed) - freed;
         fence(Ordering::SeqCst);
         if self.waiters.load(Ordering::Relaxed) == 0 {
             return;
         }
         // Waking at half the bound lets a waiter queue a run of messages instead of one.
-        let left = (before & !FLAGS) - bytes;
-        if left <= self.bound.bytes / 2 && messages_before - messages <= self.bound.messages / 2 {
+        let (bytes, messages) = (left & BYTES, (left >> BYTES_BITS) & MESSAGES);
+        if bytes <= self.bound.bytes as u64 / 2 && messages <= self.bound.messages as u64 / 2 {
             self.wake();
         }
     }
 
     pub(super) fn close_to_requests(&self) {
-        self.used.fetch_or(NO_REQUESTS, Ordering::SeqCst);
+        self.used.fetch_or(NO_REQUESTS);
         self.wake();
     }
 
     pub(super) fn close(&self) {
-        self.used.fetch_or(FLAGS, Ordering::SeqCst);
+        self.used.fetch_or(NO_REQUESTS | CLOSED);
         self.wake();
     }
 

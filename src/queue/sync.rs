@@ -12,6 +12,31 @@ mod real {
     pub(in crate::queue) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(in crate::queue) use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
+    /// A 64-bit word, also where the machine has no 64-bit atomics.
+    pub(in crate::queue) struct Word(crossbeam::atomic::AtomicCell<u64>);
+
+    impl Word {
+        pub(in crate::queue) fn new(value: u64) -> Self {
+            Word(crossbeam::atomic::AtomicCell::new(value))
+        }
+
+        pub(in crate::queue) fn load(&self) -> u64 {
+            self.0.load()
+        }
+
+        pub(in crate::queue) fn compare_exchange(&self, seen: u64, new: u64) -> Result<u64, u64> {
+            self.0.compare_exchange(seen, new)
+        }
+
+        pub(in crate::queue) fn fetch_sub(&self, value: u64) -> u64 {
+            self.0.fetch_sub(value)
+        }
+
+        pub(in crate::queue) fn fetch_or(&self, value: u64) -> u64 {
+            self.0.fetch_or(value)
+        }
+    }
+
     pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock()
     }
@@ -56,6 +81,32 @@ mod modelled {
 
     pub(in crate::queue) use loom::sync::atomic::{AtomicUsize, Ordering, fence};
     pub(in crate::queue) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+    /// With the orderings of the real one.
+    pub(in crate::queue) struct Word(loom::sync::atomic::AtomicU64);
+
+    impl Word {
+        pub(in crate::queue) fn new(value: u64) -> Self {
+            Word(loom::sync::atomic::AtomicU64::new(value))
+        }
+
+        pub(in crate::queue) fn load(&self) -> u64 {
+            self.0.load(Ordering::Acquire)
+        }
+
+        pub(in crate::queue) fn compare_exchange(&self, seen: u64, new: u64) -> Result<u64, u64> {
+            self.0
+                .compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire)
+        }
+
+        pub(in crate::queue) fn fetch_sub(&self, value: u64) -> u64 {
+            self.0.fetch_sub(value, Ordering::AcqRel)
+        }
+
+        pub(in crate::queue) fn fetch_or(&self, value: u64) -> u64 {
+            self.0.fetch_or(value, Ordering::AcqRel)
+        }
+    }
 
     pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()

@@ -105,6 +105,13 @@ impl<'a> Context<'a> {
     ///
     /// Of several answers the first counts. A push has no answer.
     pub fn reply(&self, body: impl IntoBody) -> Replied {
+        self.answer(body);
+        // The handler may go on.
+        self.connection.watch_gathered();
+        Replied(())
+    }
+
+    pub(super) fn answer(&self, body: impl IntoBody) {
         if !self.settled.replace(true) {
             crate::session::answer(
                 self.connection,
@@ -113,7 +120,6 @@ impl<'a> Context<'a> {
                 &body,
             );
         }
-        Replied(())
     }
 
     /// Answers later, from any thread: keep the responder, return the [`Deferred`].

@@ -20,7 +20,7 @@ pub struct ReplyTo<'a, 'c> {
 impl ReplyTo<'_, '_> {
     /// Answers with a body.
     pub fn body(self, body: impl IntoBody) {
-        self.context.reply(body);
+        self.context.answer(body);
     }
 
     /// Answers with an error status.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::codec::{Body, FromBody, decode};
 use crate::config::deadline;
 use crate::connection::Connection;
-use crate::connection::waiter::{Answer, Waiter};
+use crate::connection::waiter::{Answer, Callback, Waiter};
 use crate::error::{Error, ErrorKind};
-use crate::message::{CodecId, Metadata};
+use crate::message::{CodecId, MessageRef, Metadata};
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,16 @@ impl Reply {
     /// `Unsupported` if the type does not read this format, `BadBody` if it does not decode.
     pub fn decode<'a, T: FromBody<'a>>(&'a self) -> Result<T, Error> {
         decode(&self.body, self.codec)
+    }
+}
+
+impl Reply {
+    fn copy(message: &MessageRef<'_>) -> Self {
+        Reply {
+            codec: message.codec,
+            metadata: message.metadata.to_metadata(),
+            body: message.body.to_vec(),
+        }
     }
 }
 
@@ -139,10 +149,11 @@ impl Pending {
         let Some(waiter) = &self.waiter else {
             return Some(Err(taken()));
         };
-        if let Err(error) = crate::connection::before_wait() {
-            return Some(Err(error));
+        if self.connection.begin_wait(waiter).is_err() {
+            return Some(self.finish());
         }
         waiter.wait(now, until, false);
+        self.connection.end_wait(waiter);
         self.try_take()
     }
 
@@ -175,10 +186,17 @@ impl Pending {
         let Some(waiter) = self.waiter.take() else {
             return callback(Err(taken()));
         };
-        let ready = waiter.on_filled(Box::new(move |answer| callback(answer.map(Reply::from))));
-        match ready {
-            Some((callback, answer)) => callback(answer),
-            None => self.connection.watch_call(self.deadline),
+        let callback: Callback = Box::new(move |outcome| callback(outcome.map(Reply::copy)));
+        let instead = self
+            .connection
+            .call_back_instead(self.sequence, callback, self.deadline);
+        if let Err(callback) = instead {
+            // The call has ended; at most its waiter is being filled this moment.
+            waiter.wait(self.started, None, false);
+            match waiter.take_answer().unwrap_or_else(|| Err(taken())) {
+                Ok(answer) => callback(Ok(&answer.as_message())),
+                Err(error) => callback(Err(error)),
+            }
         }
     }
 }

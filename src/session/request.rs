@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::{Pending, Reply, Session, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
-use crate::connection::waiter::Waiter;
-use crate::connection::{before_wait, is_handler_of};
+use crate::connection::before_wait;
+use crate::connection::waiter::{Caller, Outcome, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Metadata, Route};
 
@@ -90,8 +90,45 @@ impl<'s, 'r> Request<'s, 'r> {
     ///
     /// # Errors
     /// As [`Session::call`], before the call is sent.
-    pub fn start(mut self, body: impl IntoBody) -> Result<Pending, Error> {
-        if let Some(error) = self.error.take() {
+    pub fn start(self, body: impl IntoBody) -> Result<Pending, Error> {
+        let connection = self.session.connection.clone();
+        let waiter = Waiter::take();
+        let started = Instant::now();
+        let (sequence, deadline) = self.open(&body, Caller::Thread(waiter.clone()), started)?;
+        Ok(Pending::new(
+            connection, waiter, sequence, started, deadline,
+        ))
+    }
+
+    /// Sends it as a call and returns at once; `callback` is lent the reply's body, once,
+    /// without any lock held: on the connection's reader thread when the reply comes, or on
+    /// the callback thread when the call ends otherwise. For many calls in flight this is the
+    /// cheapest way: what callbacks send goes out together.
+    ///
+    /// # Errors
+    /// As [`Session::call`], before the call is sent; then `callback` does not run.
+    pub fn call_then(
+        self,
+        body: impl IntoBody,
+        callback: impl FnOnce(Result<Body<'_>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let session = self.session;
+        let callback = move |outcome: Outcome<'_>| {
+            callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
+        };
+        let caller = Caller::Callback(Box::new(callback));
+        let (_, deadline) = self.open(&body, caller, Instant::now())?;
+        session.connection.watch_call(deadline);
+        Ok(())
+    }
+
+    fn open(
+        self,
+        body: &impl IntoBody,
+        caller: Caller,
+        started: Instant,
+    ) -> Result<(u32, Option<Instant>), Error> {
+        if let Some(error) = self.error {
             return Err(error);
         }
         let connection = &self.session.connection;
@@ -102,21 +139,13 @@ impl<'s, 'r> Request<'s, 'r> {
                 "a call with a time limit of zero is not sent",
             ));
         }
-        let started = Instant::now();
         let deadline = deadline(started, limit);
-        let waiter = Waiter::take(is_handler_of(connection));
-        let sequence = with_bytes(&body, |codec, bytes| {
+        let sequence = with_bytes(body, |codec, bytes| {
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
             message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
-            connection.open_call(message, &waiter, deadline)
+            connection.open_call(message, caller, deadline)
         })?;
-        Ok(Pending::new(
-            connection.clone(),
-            waiter,
-            sequence,
-            started,
-            deadline,
-        ))
+        Ok((sequence, deadline))
     }
 }

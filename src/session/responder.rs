@@ -42,6 +42,7 @@ impl Responder {
         if !std::mem::replace(&mut self.answered, true) {
             let metadata = self.metadata.as_ref();
             answer(&self.connection, self.sequence, metadata, &body);
+            self.connection.watch_gathered();
         }
     }
 
@@ -60,6 +61,8 @@ impl Responder {
             CodecId::BYTES,
             &[],
         );
+        // In a handler, which may go on, the answer is gathered.
+        self.connection.watch_gathered();
     }
 }
 
