@@ -23,7 +23,6 @@ mod output;
 mod reading;
 mod receiving;
 mod report;
-pub(crate) mod scratch;
 mod seat;
 mod sending;
 pub(crate) mod socket;

@@ -9,10 +9,11 @@ use crossbeam::atomic::AtomicCell;
 use parking_lot::RwLock;
 
 use crate::codec::IntoBody;
-use crate::connection::{Connection, scratch};
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Route, SessionId};
 use crate::protocol::Framing;
+use crate::queue::scratch;
 use crate::session::Session;
 use crate::stats::{Counters, Stats};
 

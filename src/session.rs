@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use crate::codec::{Body, FromBody, IntoBody};
 use crate::config::deadline;
 use crate::connection::{
-    CloseReport, Company, Connection, LAST_STEPS, Wait, before_wait, is_handler_of, scratch,
+    CloseReport, Company, Connection, LAST_STEPS, Wait, before_wait, is_handler_of,
 };
 use crate::error::{Error, ErrorKind, TryPushError};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
+use crate::queue::scratch;
 use crate::stats::Stats;
 
 pub use pending::{Pending, Reply};

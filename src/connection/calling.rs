@@ -55,6 +55,7 @@ impl Connection {
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
         let bytes = message.body.len() + OVERHEAD;
+        let runs_callback = matches!(caller, Caller::Callback(_));
         let (sequence, company) = self.admit_call(bytes, caller, deadline)?;
         message.sequence = sequence;
         message.parent = seat::parent_on(self);
@@ -63,8 +64,8 @@ impl Connection {
             let caller = open.calls.withdraw(sequence);
             bump(&self.counters.calls_sent, 1_u64.wrapping_neg());
             self.call_ended(open);
-            // Otherwise the call has ended with the connection, and its caller knows.
-            if caller.is_some() {
+            // Otherwise the call has ended with the connection, and its callback has run.
+            if caller.is_some() || !runs_callback {
                 return Err(error);
             }
         }

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Connection;
 use super::writing::{FINAL, GOODBYE};
+use super::{CloseReason, Connection};
 use crate::error::{Error, ErrorKind};
 use crate::link::closing::Open;
 use crate::message::Kind;
@@ -114,23 +114,17 @@ impl Connection {
     /// Whether everything that was queued has been handed to the kernel by the deadline.
     pub(crate) fn flush(&self, deadline: Option<Instant>) -> Result<(), Error> {
         super::before_wait()?;
-        self.flush_gathered();
         self.drain_inline();
-        if self.queue.wait_settled(deadline) {
-            return match self.end_reason() {
-                Some(reason) if reason.kind() != ErrorKind::Closed => {
-                    Err(Error::disconnected(&reason, false))
-                }
-                _ => Ok(()),
-            };
+        let is_settled = self.queue.wait_settled(deadline);
+        // What was given up at the end of the connection is settled, too.
+        match &self.ending.lock().reason {
+            Some((CloseReason::Clean, _)) | None if is_settled => Ok(()),
+            Some((_, reason)) => Err(Error::disconnected(reason, false)),
+            None => Err(Error::new(
+                ErrorKind::Timeout,
+                "the send queue did not drain within the time limit of the flush",
+            )),
         }
-        if self.is_over() {
-            return Err(self.closed_error());
-        }
-        Err(Error::new(
-            ErrorKind::Timeout,
-            "the send queue did not drain within the time limit of the flush",
-        ))
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) enum StreamEnd {
 /// How the end came about, as it becomes known.
 #[derive(Default)]
 pub(super) struct Ending {
-    reason: Option<(CloseReason, Error)>,
+    pub(super) reason: Option<(CloseReason, Error)>,
     not_written: Count,
     /// `not_written` is known.
     accounted: bool,

@@ -34,7 +34,7 @@ pub(super) struct Order {
 struct Desk {
     /// The buffer on its way to the next reader.
     handed: Option<ReadBuffer>,
-    /// Threads at rest that can read.
+    /// Threads at rest, or about to be, that can read.
     resting: usize,
     /// Handlers that wait.
     depth: usize,
@@ -44,6 +44,12 @@ struct Desk {
 }
 
 impl Desk {
+    /// Its thread is on its way to [`rest`](Order::rest), so no other needs to be started.
+    fn handler_returned(&mut self) {
+        self.depth -= 1;
+        self.resting += 1;
+    }
+
     fn has_room(&self, size: usize, limits: &Limits) -> bool {
         self.held.is_empty()
             || (self.held_bytes + size <= limits.backlog_bytes as usize
@@ -138,7 +144,7 @@ impl Order {
         match &next {
             Some((_, size)) => desk.held_bytes -= size,
             None => {
-                desk.depth -= 1;
+                desk.handler_returned();
                 self.away.store(false, Ordering::Release);
             }
         }
@@ -149,13 +155,12 @@ impl Order {
 
     /// A handler that was let past the order has returned from waiting.
     pub(super) fn nested_returns(&self) {
-        self.desk.lock().depth -= 1;
+        self.desk.lock().handler_returned();
     }
 
     /// Waits for a buffer to read on with; `None` if the connection has ended.
     pub(super) fn rest(&self) -> Option<ReadBuffer> {
         let mut desk = self.desk.lock();
-        desk.resting += 1;
         loop {
             if let Some(buffer) = desk.handed.take() {
                 desk.resting -= 1;

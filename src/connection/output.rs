@@ -1,30 +1,19 @@
-//! What the writer role has taken from the queue and works on: a batch, or one large frame.
+//! What the writer role works on: the chunk that it has taken from the queue.
 
 use std::sync::Arc;
 
 use socket2::Socket;
 
-use crate::queue::Frame;
-use crate::stats::Count;
+use crate::error::Error;
+use crate::queue::{Batch, Chunk};
 
-/// Marks in `ends` a control frame, which is no message.
-const CONTROL: u32 = 1 << 31;
-
-/// What the role holder works on.
+/// What belongs to whoever holds the role.
 pub(super) struct WriteHalf {
     pub(super) socket: Option<Arc<Socket>>,
-    pub(super) batch: Vec<u8>,
-    /// The end of each frame in `batch`, control frames marked.
-    ends: Vec<u32>,
-    /// A large frame that is written by itself, instead of `batch`.
-    pub(super) alone: Option<Frame>,
-    /// A large frame that waits until `batch` is written.
-    pub(super) held: Option<Frame>,
-    /// How much of `batch` or `alone` is written.
+    pub(super) chunk: Chunk,
+    /// How much of the chunk is written.
     pub(super) written: usize,
-    /// The room that `batch` or `alone` takes in the queue: bytes and frames.
-    pub(super) room: (usize, usize),
-    /// Close the writing half once everything is written.
+    /// Close the writing half once the chunk is written.
     pub(super) half_close: bool,
     pub(super) finished: bool,
 }
@@ -33,128 +22,50 @@ impl WriteHalf {
     pub(super) fn new(socket: Arc<Socket>) -> Self {
         WriteHalf {
             socket: Some(socket),
-            batch: Vec::new(),
-            ends: Vec::new(),
-            alone: None,
-            held: None,
+            chunk: Chunk::default(),
             written: 0,
-            room: (0, 0),
             half_close: false,
             finished: false,
         }
     }
 
+    /// What is left to write.
     pub(super) fn output(&self) -> &[u8] {
-        let output = match &self.alone {
-            Some(frame) => frame.bytes(),
-            None => &self.batch,
-        };
-        output.get(self.written..).unwrap_or_default()
+        self.chunk.bytes().get(self.written..).unwrap_or_default()
     }
 
-    pub(super) fn push_control(&mut self, frame: &[u8]) {
-        self.batch.extend_from_slice(frame);
-        self.ends.push(self.batch.len() as u32 | CONTROL);
-    }
-
-    /// Adds a frame to the batch; the buffers of gathered ones come back for further use.
-    pub(super) fn push(&mut self, frame: Frame) -> Option<(Vec<u8>, Vec<u32>)> {
-        self.room.0 += frame.bytes().len();
-        match frame {
-            Frame::Gathered { bytes, ends } => {
-                self.room.1 += ends.len();
-                if self.batch.is_empty() && self.batch.capacity() <= bytes.capacity() {
-                    let batch = std::mem::replace(&mut self.batch, bytes);
-                    let own_ends = std::mem::replace(&mut self.ends, ends);
-                    return Some((batch, own_ends));
-                }
-                let start = self.batch.len() as u32;
-                self.batch.extend_from_slice(&bytes);
-                self.ends.extend(ends.iter().map(|end| start + end));
-                Some((bytes, ends))
-            }
-            frame => {
-                self.room.1 += 1;
-                self.batch.extend_from_slice(frame.bytes());
-                let mark = if frame.messages() == 0 { CONTROL } else { 0 };
-                self.ends.push(self.batch.len() as u32 | mark);
-                None
-            }
-        }
-    }
-
-    /// The messages that are written as a whole.
-    pub(super) fn whole_messages(&self) -> Count {
-        let mut count = Count::default();
-        if let Some(frame) = &self.alone {
-            if self.written == frame.bytes().len() {
-                count.messages = frame.messages() as u64;
-                count.bytes = self.written as u64;
-            }
-            return count;
-        }
-        let mut start = 0;
-        for end in &self.ends {
-            let is_message = end & CONTROL == 0;
-            let end = end & !CONTROL;
-            if end as usize > self.written {
-                break;
-            }
-            if is_message {
-                count.messages += 1;
-                count.bytes += u64::from(end - start);
-            }
-            start = end;
-        }
-        count
-    }
-
-    /// What was written or given up is done with.
-    pub(super) fn clear(&mut self) {
-        self.batch.clear();
-        self.ends.clear();
-        self.alone = None;
+    /// Puts a control frame into an empty chunk.
+    pub(super) fn begin_control(&mut self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) {
+        let mut batch = Batch::default();
+        // A control frame can always be described; otherwise there is nothing to write.
+        let _ = batch.push_control(encode);
+        self.chunk = Chunk::Batch(batch);
         self.written = 0;
-        self.room = (0, 0);
     }
 
-    /// Lets go of everything, the socket too; `each` sees the messages of which something was
-    /// not written, and the answer is what they hold.
-    pub(super) fn give_up(&mut self, each: &mut impl FnMut(&[u8])) -> Count {
-        let mut lost = Count::default();
-        let mut start = 0;
-        for end in &self.ends {
-            let (is_message, end) = (end & CONTROL == 0, end & !CONTROL);
-            if is_message && end as usize > self.written {
-                lost.messages += 1;
-                lost.bytes += u64::from(end - start);
-                each(
-                    self.batch
-                        .get(start as usize..end as usize)
-                        .unwrap_or_default(),
-                );
-            }
-            start = end;
+    /// The chunk is written; its buffer stays, for the queue to use again.
+    pub(super) fn end_chunk(&mut self) {
+        self.written = 0;
+        self.chunk.clear();
+    }
+
+    /// Takes the chunk out.
+    pub(super) fn take_chunk(&mut self) -> Chunk {
+        self.written = 0;
+        std::mem::take(&mut self.chunk)
+    }
+
+    /// Lets go of the buffer of a chunk that is written.
+    pub(super) fn shrink(&mut self) {
+        if self.output().is_empty() {
+            self.take_chunk();
         }
-        if let Some(frame) = &self.alone {
-            if self.written < frame.bytes().len() {
-                lost.messages += frame.messages() as u64;
-                lost.bytes += frame.bytes().len() as u64;
-                each(frame.bytes());
-            }
-        }
-        self.clear();
-        self.batch = Vec::new();
+    }
+
+    /// Lets go of everything, the socket too.
+    pub(super) fn give_up(&mut self) {
+        self.take_chunk();
         self.socket = None;
         self.finished = true;
-        lost
-    }
-
-    /// Lets go of a large buffer that is not in use.
-    pub(super) fn shrink(&mut self, most: usize) {
-        if self.batch.is_empty() && self.batch.capacity() > most {
-            self.batch = Vec::new();
-            self.ends = Vec::new();
-        }
     }
 }

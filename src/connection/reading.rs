@@ -134,9 +134,7 @@ impl<D: Dispatch> Reader<D> {
                 }
             };
             let connection = self.connection();
-            if connection.flush_gathered() {
-                connection.drain_inline();
-            }
+            connection.drain_gathered();
             let mut buffer = self.buffer.borrow_mut();
             connection.before_read(&mut buffer, needed);
             let result = buffer.fill(&socket, needed);
@@ -257,9 +255,7 @@ impl<D: Dispatch> Reader<D> {
                     return true;
                 }
                 Held::Full => {
-                    if connection.flush_gathered() {
-                        connection.drain_inline();
-                    }
+                    connection.drain_gathered();
                     connection.release_waiting_handlers();
                     self.reading.order.wait_for_room(size, limits);
                 }

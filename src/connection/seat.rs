@@ -128,7 +128,6 @@ pub(crate) fn before_wait() -> Result<(), Error> {
     }
     let reader = seat.reader.borrow().clone();
     if let Some(reader) = reader {
-        seat.connection.flush_gathered();
         seat.connection.drain_inline();
         reader.hand_over()?;
         seat.handed_over.set(true);

@@ -1,19 +1,22 @@
-//! Messages on their way out: framed once, and put into the queue or into what the reader
-//! gathers.
+//! Messages on their way out: framed once, into the queue.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::gathering::Gathered;
+use super::Connection;
 use super::seat;
 use super::writing::Company;
-use super::{Connection, scratch};
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
 use crate::protocol::unsupported;
-use crate::queue::{Class, Frame};
+use crate::queue::{Admission, Class, NotAppended, Refusal};
 use crate::status::{Status, StatusRef};
+
+/// A message with a larger body is not copied into the batch of small ones.
+const ALONE: usize = 64 << 10;
+/// What a frame needs beside its body, as a rule.
+const HEADERS: usize = 1024;
 
 /// Whether a sender waits for room in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -22,34 +25,112 @@ pub(crate) enum Wait {
     Until(Option<Instant>),
 }
 
+/// Why a message is not in the queue.
+enum NotPut {
+    /// There is no room for so many bytes; a large frame comes along, encoded.
+    Full(usize, Option<Vec<u8>>),
+    Refused(Error),
+}
+
 impl Connection {
     /// Sends a push or call.
     ///
-    /// On success it is queued or gathered; on error nothing was sent.
+    /// On success it is queued; on error nothing was sent.
     pub(crate) fn send(
         &self,
         message: &MessageRef<'_>,
         wait: Wait,
         company: Company,
     ) -> Result<(), Error> {
-        if seat::gathers(self) {
-            match self.gather(message, Class::Request) {
-                Gathered::Yes => {
-                    // The handler goes on: it may take its time.
-                    self.watch_gathered();
-                    return Ok(());
-                }
-                Gathered::Refused(error) => return Err(error),
-                // It may wait for room, or is too large to be gathered.
-                Gathered::No => {}
+        let waiting = match self.put(message, Class::Request) {
+            Ok(waiting) => waiting,
+            Err(NotPut::Full(bytes, frame)) => {
+                let Wait::Until(deadline) = wait else {
+                    return Err(self.full());
+                };
+                self.wait_for_room(bytes, deadline)?;
+                self.put_reserved(message, bytes, frame)?
             }
+            Err(NotPut::Refused(error)) => return Err(error),
+        };
+        self.appended(message.kind, company, waiting);
+        Ok(())
+    }
+
+    /// Puts a message into the queue; the answer is how many bytes wait there.
+    fn put(&self, message: &MessageRef<'_>, class: Class) -> Result<usize, NotPut> {
+        if message.body.len() > ALONE {
+            return self.put_alone(message, class);
         }
-        scratch::with(|frame| {
-            self.encode(message, frame)?;
-            self.reserve(frame.len(), wait)?;
-            self.append(Frame::copy(frame, true), message.kind, company);
-            Ok(())
-        })
+        let admission = Admission::Within(class);
+        let encode = |bytes: &mut Vec<u8>| self.encode(message, bytes);
+        self.queue
+            .append(admission, true, encode)
+            .map_err(|refusal| match refusal {
+                NotAppended::Full { bytes } => NotPut::Full(bytes, None),
+                NotAppended::Closed => NotPut::Refused(self.closed_error()),
+                NotAppended::Encoding(error) => NotPut::Refused(error),
+            })
+    }
+
+    /// A large message gets a buffer of its own, from which it is written.
+    fn put_alone(&self, message: &MessageRef<'_>, class: Class) -> Result<usize, NotPut> {
+        let mut frame = Vec::with_capacity(message.body.len() + HEADERS);
+        self.encode(message, &mut frame).map_err(NotPut::Refused)?;
+        let bytes = frame.len();
+        match self.queue.reserve(bytes, class) {
+            Ok(()) => self.queue.append_alone(frame),
+            Err(Refusal::Full) => return Err(NotPut::Full(bytes, Some(frame))),
+            Err(Refusal::Closed) => return Err(NotPut::Refused(self.closed_error())),
+        }
+        Ok(bytes)
+    }
+
+    /// Puts a message for which room was waited for.
+    fn put_reserved(
+        &self,
+        message: &MessageRef<'_>,
+        bytes: usize,
+        frame: Option<Vec<u8>>,
+    ) -> Result<usize, Error> {
+        if let Some(frame) = frame {
+            self.queue.append_alone(frame);
+            return Ok(bytes);
+        }
+        let encode = |bytes: &mut Vec<u8>| self.encode(message, bytes);
+        match self.queue.append(Admission::Reserved, true, encode) {
+            Ok(waiting) => Ok(waiting),
+            Err(NotAppended::Encoding(error)) => {
+                self.queue.release(bytes, 1);
+                Err(error)
+            }
+            Err(NotAppended::Full { .. } | NotAppended::Closed) => Err(self.closed_error()),
+        }
+    }
+
+    /// Reserves room for a push or call, waiting for it.
+    fn wait_for_room(&self, bytes: usize, deadline: Option<Instant>) -> Result<(), Error> {
+        seat::before_wait()?;
+        match self.queue.reserve_by(bytes, deadline) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Full) => Err(Error::with_source(
+                ErrorKind::Timeout,
+                "no room in the send queue within the time limit (timeouts.push)",
+                self.full(),
+            )),
+            Err(Refusal::Closed) => Err(self.closed_error()),
+        }
+    }
+
+    fn full(&self) -> Error {
+        let bound = self.queue.bound();
+        Error::new(
+            ErrorKind::QueueFull,
+            format!(
+                "the send queue is full: limits.queued_bytes is {}, limits.queued_messages {}",
+                bound.bytes, bound.messages
+            ),
+        )
     }
 
     /// Sends a frame of a push that several connections share.
@@ -57,19 +138,13 @@ impl Connection {
         if frame.len() > self.peer_limits.frame_bytes as usize {
             return Err(self.too_large(frame.len()));
         }
-        self.queue.reserve(frame.len(), Class::Request)?;
-        let bytes = frame.clone();
-        self.append(Frame::Shared { bytes }, Kind::Push, Company::Alone);
-        Ok(())
-    }
-
-    /// Appends a frame for which room is reserved, behind what this thread has gathered.
-    fn append(&self, frame: Frame, kind: Kind, company: Company) {
-        if seat::gathers(self) {
-            self.flush_gathered();
+        match self.queue.reserve(frame.len(), Class::Request) {
+            Ok(()) => self.queue.append_shared(frame.clone()),
+            Err(Refusal::Full) => return Err(self.full()),
+            Err(Refusal::Closed) => return Err(self.closed_error()),
         }
-        self.queue.append(frame);
-        self.appended(kind, company);
+        self.appended(Kind::Push, Company::Alone, frame.len());
+        Ok(())
     }
 
     /// Answers a call of the peer. What does not fit is replaced by a status, for which there
@@ -87,7 +162,7 @@ impl Connection {
         reply.metadata = metadata;
         match self.send_reply(&reply, Class::Reply) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::Closed => {}
+            Err(error) if error.is_closed() => {}
             Err(error) => {
                 let code = match error.kind() {
                     ErrorKind::QueueFull => Status::OVERLOADED,
@@ -112,41 +187,37 @@ impl Connection {
     }
 
     fn send_reply(&self, reply: &MessageRef<'_>, class: Class) -> Result<(), Error> {
-        if seat::gathers(self) {
-            match self.gather(reply, class) {
-                Gathered::Yes => return Ok(()),
-                Gathered::Refused(error) => return Err(error),
-                Gathered::No => {}
+        match self.put(reply, class) {
+            Ok(waiting) => {
+                self.appended(Kind::Reply, Company::Alone, waiting);
+                Ok(())
             }
+            Err(NotPut::Full(..)) => Err(self.full()),
+            Err(NotPut::Refused(error)) => Err(error),
         }
-        scratch::with(|frame| {
-            self.encode(reply, frame)?;
-            self.queue.reserve(frame.len(), class)?;
-            self.append(Frame::copy(frame, true), Kind::Reply, Company::Alone);
-            Ok(())
-        })
     }
 
     /// Puts the end of the handshake before everything that will ever be sent.
     pub(crate) fn begin_with(&self, opening: &[u8]) {
-        if !opening.is_empty() && self.queue.reserve(opening.len(), Class::Control).is_ok() {
-            self.queue.append(Frame::copy(opening, false));
-        }
+        self.put_control(|bytes| {
+            bytes.extend_from_slice(opening);
+            Ok(())
+        });
     }
 
     /// Tells the peer that nobody waits for the reply any more.
     pub(crate) fn send_cancel(&self, sequence: u32) {
-        if !self.framing.protocol().carries(Kind::Cancel) {
-            return;
-        }
-        scratch::with(|frame| {
+        if self.framing.protocol().carries(Kind::Cancel) {
             let cancel = MessageRef::control(Kind::Cancel, sequence, &[]);
-            if self.framing.encode(&cancel, frame).is_ok()
-                && self.queue.reserve(frame.len(), Class::Control).is_ok()
-            {
-                self.append(Frame::copy(frame, false), Kind::Cancel, Company::Alone);
-            }
-        });
+            let waiting = self.put_control(|bytes| self.framing.encode(&cancel, bytes));
+            self.appended(Kind::Cancel, Company::Alone, waiting);
+        }
+    }
+
+    /// Puts a control frame into the queue; one that a closed queue refuses is not missed.
+    fn put_control(&self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> usize {
+        let admission = Admission::Within(Class::Control);
+        self.queue.append(admission, false, encode).unwrap_or(0)
     }
 
     /// Appends the frame of a message that the peer admits; on error nothing was appended.
@@ -193,28 +264,6 @@ impl Connection {
                 self.peer_limits.frame_bytes
             ),
         )
-    }
-
-    /// Reserves room for a push or call, waiting for it if `wait` says so.
-    fn reserve(&self, bytes: usize, wait: Wait) -> Result<(), Error> {
-        let full = match self.queue.reserve(bytes, Class::Request) {
-            Ok(()) => return Ok(()),
-            Err(full) if full.kind() == ErrorKind::QueueFull => full,
-            Err(_) => return Err(self.closed_error()),
-        };
-        let Wait::Until(deadline) = wait else {
-            return Err(full);
-        };
-        seat::before_wait()?;
-        match self.queue.reserve_by(bytes, deadline) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::QueueFull => Err(Error::with_source(
-                ErrorKind::Timeout,
-                "no room in the send queue within the time limit (timeouts.push)",
-                error,
-            )),
-            Err(_) => Err(self.closed_error()),
-        }
     }
 
     /// Whether the protocol can say it; a clear error before anything is done.

@@ -15,27 +15,20 @@ use rustix::net::SendFlags;
 
 use super::output::WriteHalf;
 use super::socket::write_error;
-use super::{Connection, threads};
+use super::{Connection, gathering, seat, threads};
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::encode_count;
 use crate::message::{Kind, MessageRef};
-use crate::queue::Frame;
+use crate::queue::Chunk;
 use crate::stats::{Count, bump};
 
-/// The control frames and tasks that the role holder owes.
+/// The control frames that the role holder owes.
 pub(super) const PONG: u8 = 1;
 pub(super) const GOODBYE: u8 = 2;
 pub(super) const FINAL: u8 = 4;
-pub(super) const GATHERED: u8 = 8;
 /// These wait until everything else has been written.
 const LAST: u8 = GOODBYE | FINAL;
 
-/// One write takes about this much.
-const BATCH: usize = 256 << 10;
-/// A larger frame is written from where it lies.
-const ALONE: usize = 64 << 10;
-/// An idle connection keeps no more than this.
-const IDLE: usize = 4 << 10;
 /// How many writes a sender does for others before it leaves the rest to the writer thread.
 const INLINE_ROUNDS: usize = 4;
 /// How often it looks again for what came meanwhile.
@@ -71,7 +64,15 @@ enum Drained {
 
 impl Connection {
     /// A frame was appended: sees to it that somebody writes it.
-    pub(super) fn appended(&self, kind: Kind, company: Company) {
+    /// `waiting` is how many bytes wait with it.
+    pub(super) fn appended(&self, kind: Kind, company: Company, waiting: usize) {
+        if seat::gathers(self) {
+            match waiting >= gathering::FULL {
+                true => self.drain_inline(),
+                false => self.watch_gathered(),
+            }
+            return;
+        }
         if self.bell.is_awake() || self.blocked.load(Ordering::SeqCst) {
             return;
         }
@@ -183,8 +184,8 @@ impl Connection {
             }
             thread::yield_now();
         }
-        self.shrink_gathered();
-        self.role.lock().shrink(IDLE);
+        self.queue.shrink();
+        self.role.lock().shrink();
         self.bell.sleep(|| self.has_output() || self.is_over());
     }
 
@@ -237,50 +238,20 @@ impl Connection {
         Drained::More
     }
 
-    /// Takes the next batch from the queue; `false` if there is nothing to write.
+    /// Takes the next chunk from the queue; `false` if there is nothing to write.
     fn fill(&self, half: &mut WriteHalf) -> bool {
-        let due = self.due.load(Ordering::SeqCst);
-        if due & PONG != 0 {
+        if self.due.load(Ordering::SeqCst) & PONG != 0 {
             self.due.fetch_and(!PONG, Ordering::SeqCst);
             self.push_count(half, Kind::Pong);
-        }
-        if due & GATHERED != 0 {
-            self.due.fetch_and(!GATHERED, Ordering::SeqCst);
-            self.flush_gathered();
-        }
-        if let Some(frame) = half.held.take() {
-            if half.batch.is_empty() {
-                half.room = (frame.bytes().len(), 1);
-                half.alone = Some(frame);
-                return true;
-            }
-            half.held = Some(frame);
             return true;
         }
-        while half.batch.len() < BATCH {
-            let Some(frame) = self.queue.take() else {
-                break;
-            };
-            let is_large = frame.bytes().len() > ALONE && !matches!(frame, Frame::Gathered { .. });
-            if is_large {
-                half.held = Some(frame);
-                break;
-            }
-            if let Some((bytes, ends)) = half.push(frame) {
-                self.recycle(bytes, ends);
-            }
-        }
+        let Some(chunk) = self.queue.take(half.take_chunk()) else {
+            return self.fill_last(half);
+        };
         let peak = &self.counters.peak_batch_bytes;
-        if half.batch.len() as u64 > peak.load() {
-            peak.store(half.batch.len() as u64);
-        }
-        if !half.batch.is_empty() {
-            return true;
-        }
-        if half.held.is_some() {
-            return self.fill(half);
-        }
-        self.fill_last(half)
+        peak.store(peak.load().max(chunk.bytes().len() as u64));
+        half.chunk = chunk;
+        true
     }
 
     /// Goodbye and final pong, once everything before them is written.
@@ -303,41 +274,37 @@ impl Connection {
             self.push_count(half, Kind::Pong);
             half.half_close = true;
         }
-        !half.batch.is_empty()
+        !half.output().is_empty()
     }
 
+    /// Puts a pong or goodbye into the empty batch.
     fn push_count(&self, half: &mut WriteHalf, kind: Kind) {
         let body = encode_count(self.counters.received());
-        let mut frame = Vec::with_capacity(64);
-        // A control frame of this size can always be described.
-        if self
-            .framing
-            .encode(&MessageRef::control(kind, 0, &body), &mut frame)
-            .is_ok()
-        {
-            half.push_control(&frame);
-        }
+        let frame = MessageRef::control(kind, 0, &body);
+        half.begin_control(|bytes| self.framing.encode(&frame, bytes));
     }
 
     /// Everything taken is written: counts it and gives its room back.
     fn settle(&self, half: &mut WriteHalf) {
-        let count = half.whole_messages();
-        bump(&self.counters.sent_messages, count.messages);
-        bump(&self.counters.sent_bytes, count.bytes);
-        let (bytes, frames) = half.room;
-        half.clear();
+        self.count_sent(half.chunk.messages());
+        let (bytes, frames) = half.chunk.room();
         if frames > 0 {
             self.queue.release(bytes, frames);
         }
+        half.end_chunk();
         if half.half_close && !half.finished {
             self.half_close(half);
         }
     }
 
+    fn count_sent(&self, count: Count) {
+        bump(&self.counters.sent_messages, count.messages);
+        bump(&self.counters.sent_bytes, count.bytes);
+    }
+
     /// For the last handle: writes what the kernel takes at once; `is_last` then closes the
     /// writing half, whatever is left.
     pub(super) fn write_at_once(&self, is_last: bool) {
-        self.flush_gathered();
         let mut half = self.role.lock();
         let drained = self.drain(&mut half, usize::MAX);
         if let Drained::Failed(error) = drained {
@@ -365,31 +332,19 @@ impl Connection {
     /// The queue is closed: what has found room before is waited for, so that it is counted.
     pub(super) fn give_up_output(&self, mut each: impl FnMut(&[u8])) -> Count {
         let mut half = self.role.lock();
-        let whole = half.whole_messages();
-        bump(&self.counters.sent_messages, whole.messages);
-        bump(&self.counters.sent_bytes, whole.bytes);
-        let (bytes, frames) = half.room;
+        let (whole, mut lost) = half.chunk.split(half.written, &mut each);
+        self.count_sent(whole);
+        let (bytes, frames) = half.chunk.room();
         self.queue.release(bytes, frames);
-        let mut lost = half.give_up(&mut each);
-        let mut held = half.held.take();
-        loop {
-            self.flush_gathered();
-            let Some(frame) = held.take().or_else(|| self.queue.take()) else {
-                if self.queue.is_settled() {
-                    break;
-                }
+        half.give_up();
+        while !self.queue.is_settled() {
+            let Some(chunk) = self.queue.take(Chunk::default()) else {
                 thread::yield_now();
                 continue;
             };
-            let messages = frame.messages();
-            if messages > 0 {
-                lost.add(Count {
-                    messages: messages as u64,
-                    bytes: frame.bytes().len() as u64,
-                });
-                each(frame.bytes());
-            }
-            self.queue.release(frame.bytes().len(), messages.max(1));
+            lost.add(chunk.split(0, &mut each).1);
+            let (bytes, frames) = chunk.room();
+            self.queue.release(bytes, frames);
         }
         lost
     }

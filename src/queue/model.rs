@@ -14,11 +14,26 @@ fn small_queue(bytes: usize) -> Arc<SendQueue> {
     }))
 }
 
+fn put(
+    queue: &SendQueue,
+    admission: Admission,
+    sender: u8,
+    number: u8,
+) -> Result<usize, NotAppended> {
+    queue.append(admission, true, |bytes| {
+        bytes.extend_from_slice(&[sender, number]);
+        Ok(())
+    })
+}
+
 fn send(queue: &SendQueue, bell: &Bell, sender: u8, number: u8) {
-    if queue.reserve(16, Class::Request).is_err() && queue.reserve_by(16, None).is_err() {
-        return;
+    let within = Admission::Within(Class::Request);
+    if put(queue, within, sender, number).is_err() {
+        if queue.reserve_by(2, None).is_err() {
+            return;
+        }
+        put(queue, Admission::Reserved, sender, number).unwrap();
     }
-    queue.append(Frame::copy(&[sender, number], true));
     bell.ring();
 }
 
@@ -27,15 +42,18 @@ fn write(queue: &SendQueue, bell: &Bell, expected: usize) {
     let mut next = [0; 2];
     let mut taken = 0;
     while taken < expected {
-        match queue.take() {
-            Some(frame) => {
-                let &[sender, number] = frame.bytes() else {
-                    unreachable!()
-                };
-                assert_eq!(next[usize::from(sender)], number, "out of order");
-                next[usize::from(sender)] += 1;
-                taken += 1;
-                queue.release(16, 1);
+        match queue.take(Chunk::default()) {
+            Some(chunk) => {
+                chunk.split(0, |frame| {
+                    let &[sender, number] = frame else {
+                        unreachable!()
+                    };
+                    assert_eq!(next[usize::from(sender)], number, "out of order");
+                    next[usize::from(sender)] += 1;
+                    taken += 1;
+                });
+                let (bytes, frames) = chunk.room();
+                queue.release(bytes, frames);
             }
             None => bell.sleep(|| !queue.is_empty()),
         }
@@ -47,7 +65,7 @@ fn no_frame_and_no_wake_up_is_lost_and_each_sender_keeps_its_order() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let queue = small_queue(64);
+        let queue = small_queue(8);
         let bell = Arc::new(Bell::new());
         let senders: Vec<_> = (0..2)
             .map(|sender| {
@@ -73,7 +91,7 @@ fn a_sender_that_waits_for_room_is_woken() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let queue = small_queue(16);
+        let queue = small_queue(2);
         let bell = Arc::new(Bell::new());
         let sender = {
             let (queue, bell) = (queue.clone(), bell.clone());
@@ -91,31 +109,25 @@ fn a_sender_that_waits_for_room_is_woken() {
 #[test]
 fn a_frame_is_either_refused_by_a_close_or_can_be_taken_after_it() {
     loom::model(|| {
-        let queue = small_queue(64);
+        let queue = small_queue(8);
         let sender = {
             let queue = queue.clone();
-            thread::spawn(move || {
-                let reserved = queue.reserve(16, Class::Request).is_ok();
-                if reserved {
-                    queue.append(Frame::copy(&[0, 0], true));
-                }
-                reserved
-            })
+            thread::spawn(move || put(&queue, Admission::Within(Class::Request), 0, 0).is_ok())
         };
         queue.close();
         let mut taken = 0;
         while !queue.is_settled() {
-            match queue.take() {
+            match queue.take(Chunk::default()) {
                 Some(_) => {
                     taken += 1;
-                    queue.release(16, 1);
+                    queue.release(2, 1);
                 }
                 None => thread::yield_now(),
             }
         }
         let reserved = sender.join().unwrap();
         // Settled after the close means that nothing can come any more.
-        assert!(queue.take().is_none());
+        assert!(queue.take(Chunk::default()).is_none());
         assert_eq!(taken, usize::from(reserved));
     });
 }
@@ -125,11 +137,11 @@ fn a_close_wakes_who_waits_for_room() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let queue = small_queue(16);
-        queue.reserve(16, Class::Request).unwrap();
+        let queue = small_queue(2);
+        queue.reserve(2, Class::Request).unwrap();
         let waiter = {
             let queue = queue.clone();
-            thread::spawn(move || queue.reserve_by(16, None).is_err())
+            thread::spawn(move || queue.reserve_by(2, None).is_err())
         };
         queue.close();
         assert!(waiter.join().unwrap());

@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::sync::{
     AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock, lock_by, unlock_in_turn, wait,
 };
-use crate::error::{Error, ErrorKind};
 
 /// Bits of the word that hold the bytes; the messages are above them.
 const BYTES_BITS: u32 = 36;
@@ -40,12 +39,22 @@ pub(crate) enum Class {
     Control,
 }
 
+/// Why there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Full,
+    Closed,
+}
+
 /// Counts what waits. One word holds the bytes, the messages and the two closing flags, so
 /// that a reservation is one step, and none can slip past a close.
 pub(super) struct Room {
     bound: Bound,
     used: Word,
+    /// Who waits for room, or for everything to be released.
     waiters: AtomicUsize,
+    /// Those of them that wait for room.
+    senders: AtomicUsize,
     /// Held by the one sender that waits for `freed`; the others wait for it in turn.
     turn: Mutex<()>,
     mutex: Mutex<()>,
@@ -58,10 +67,15 @@ impl Room {
             bound,
             used: Word::new(0),
             waiters: AtomicUsize::new(0),
+            senders: AtomicUsize::new(0),
             turn: Mutex::new(()),
             mutex: Mutex::new(()),
             freed: Condvar::new(),
         }
+    }
+
+    pub(super) fn bound(&self) -> &Bound {
+        &self.bound
     }
 
     pub(super) fn used(&self) -> usize {
@@ -69,15 +83,18 @@ impl Room {
         (self.used.load() & BYTES) as usize
     }
 
-    pub(super) fn reserve(&self, bytes: usize, class: Class) -> Result<(), Error> {
+    pub(super) fn reserve(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
         // Who comes now does not overtake who waits.
-        if class == Class::Request && self.waiters.load(Ordering::Relaxed) > 0 {
-            return Err(self.full());
+        if class == Class::Request && self.senders.load(Ordering::Relaxed) > 0 {
+            return Err(match self.used.load() & NO_REQUESTS {
+                0 => Refusal::Full,
+                _ => Refusal::Closed,
+            });
         }
         self.admit(bytes, class)
     }
 
-    fn admit(&self, bytes: usize, class: Class) -> Result<(), Error> {
+    fn admit(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
         let Bound {
             bytes: request_bytes,
             messages: requests,
@@ -95,14 +112,14 @@ impl Room {
         let mut seen = self.used.load();
         loop {
             if seen & refusing != 0 {
-                return Err(closed());
+                return Err(Refusal::Closed);
             }
             let waiting = (seen & BYTES) as usize;
             let messages = (seen >> BYTES_BITS) & MESSAGES;
             // One frame over the bound is admitted alone.
             let is_full = waiting != 0 && waiting.saturating_add(bytes) > most_bytes;
             if is_full || messages >= MESSAGES.min(most as u64) {
-                return Err(self.full());
+                return Err(Refusal::Full);
             }
             let new = seen + (1 << BYTES_BITS) + bytes as u64;
             match self.used.compare_exchange(seen, new) {
@@ -113,16 +130,22 @@ impl Room {
     }
 
     /// Waits for room in the order of coming.
-    pub(super) fn reserve_by(&self, bytes: usize, deadline: Option<Instant>) -> Result<(), Error> {
+    pub(super) fn reserve_by(
+        &self,
+        bytes: usize,
+        deadline: Option<Instant>,
+    ) -> Result<(), Refusal> {
         self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.senders.fetch_add(1, Ordering::SeqCst);
         let reserved = match lock_by(&self.turn, deadline) {
-            None => Err(self.full()),
+            None => Err(Refusal::Full),
             Some(turn) => {
                 let reserved = self.wait_for(deadline, || self.admit(bytes, Class::Request));
                 unlock_in_turn(turn);
                 reserved
             }
         };
+        self.senders.fetch_sub(1, Ordering::SeqCst);
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         reserved
     }
@@ -131,8 +154,8 @@ impl Room {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let settled = self.wait_for(deadline, || match self.used() {
             0 => Ok(()),
-            _ if self.used.load() & CLOSED != 0 => Err(closed()),
-            _ => Err(self.full()),
+            _ if self.used.load() & CLOSED != 0 => Err(Refusal::Closed),
+            _ => Err(Refusal::Full),
         });
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         settled.is_ok()
@@ -143,13 +166,13 @@ impl Room {
     fn wait_for(
         &self,
         deadline: Option<Instant>,
-        attempt: impl Fn() -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        attempt: impl Fn() -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let mut guard = lock(&self.mutex);
         loop {
             fence(Ordering::SeqCst);
             match attempt() {
-                Err(error) if error.kind() == ErrorKind::QueueFull => {
+                Err(Refusal::Full) => {
                     let notified;
                     (guard, notified) = wait(&self.freed, guard, deadline);
                     if !notified {
@@ -189,18 +212,4 @@ impl Room {
         let _guard = lock(&self.mutex);
         self.freed.notify_all();
     }
-
-    fn full(&self) -> Error {
-        Error::new(
-            ErrorKind::QueueFull,
-            format!(
-                "the send queue is full: limits.queued_bytes is {}, limits.queued_messages {}",
-                self.bound.bytes, self.bound.messages
-            ),
-        )
-    }
-}
-
-fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the session is closed")
 }

@@ -41,6 +41,21 @@ mod real {
         mutex.lock()
     }
 
+    /// How often a lock is tried: whoever holds it is about to give it back, unless it is
+    /// preempted.
+    const TRIES: usize = 20;
+
+    /// Tries a lock for a moment, without waiting for its holder.
+    pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        for _ in 0..TRIES {
+            if let Some(guard) = mutex.try_lock() {
+                return Some(guard);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
     /// Locks by the deadline; those who wait get the lock in turn if it is given back by
     /// [`unlock_in_turn`].
     pub(in crate::queue) fn lock_by<T>(
@@ -110,6 +125,10 @@ mod modelled {
 
     pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
+    }
+
+    pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        mutex.try_lock().ok()
     }
 
     pub(in crate::queue) fn lock_by<T>(

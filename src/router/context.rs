@@ -107,7 +107,6 @@ impl<'a> Context<'a> {
     pub fn reply(&self, body: impl IntoBody) -> Replied {
         self.answer(body);
         // The handler may go on.
-        self.connection.watch_gathered();
         Replied(())
     }
 

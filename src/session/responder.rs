@@ -42,7 +42,6 @@ impl Responder {
         if !std::mem::replace(&mut self.answered, true) {
             let metadata = self.metadata.as_ref();
             answer(&self.connection, self.sequence, metadata, &body);
-            self.connection.watch_gathered();
         }
     }
 
@@ -62,7 +61,6 @@ impl Responder {
             &[],
         );
         // In a handler, which may go on, the answer is gathered.
-        self.connection.watch_gathered();
     }
 }
 
