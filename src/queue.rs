@@ -212,6 +212,11 @@ impl SendQueue {
         self.room.release(bytes, frames);
     }
 
+    /// Nothing will be released for a while.
+    pub(crate) fn pause(&self) {
+        self.room.pause();
+    }
+
     /// From now on only replies and control frames find room.
     pub(crate) fn close_to_requests(&self) {
         self.room.close_to_requests();

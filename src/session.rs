@@ -115,20 +115,8 @@ impl Session {
         with_bytes(body, |codec, bytes| {
             let mut message = MessageRef::new(Kind::Push, route, 0, codec, bytes);
             message.metadata = metadata;
-            // The clock is read only if there is no room.
-            match self.connection.send(&message, Wait::No, Company::Alone) {
-                Err(error) if error.kind() == ErrorKind::QueueFull => {}
-                sent => return sent,
-            }
-            match limit {
-                None | Some(Duration::ZERO) => {
-                    self.connection.send(&message, Wait::No, Company::Alone)
-                }
-                Some(limit) => {
-                    let wait = Wait::Until(deadline(Instant::now(), limit));
-                    self.connection.send(&message, wait, Company::Alone)
-                }
-            }
+            let wait = limit.map_or(Wait::No, Wait::For);
+            self.connection.send(&message, wait, Company::Alone)
         })
     }
 

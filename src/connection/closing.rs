@@ -10,8 +10,9 @@ use crate::link::closing::Open;
 use crate::message::Kind;
 
 impl Connection {
-    /// Begins the close handshake; it ends by itself, at the latest after the limit.
-    pub(crate) fn begin_close(&self, limit: Duration) {
+    /// Begins the close handshake, which ends by itself, at the latest after the limit; whether
+    /// it was this call that began it.
+    pub(crate) fn begin_close(&self, limit: Duration) -> bool {
         let mut closing = self.closing.lock();
         let begins = closing.begin(Instant::now(), limit);
         let deadline = closing.deadline();
@@ -24,6 +25,7 @@ impl Connection {
             self.queue.close_to_requests();
             self.owe(GOODBYE);
         }
+        begins
     }
 
     /// For the last handle of a client: writes what the kernel takes, never blocks.
@@ -31,12 +33,9 @@ impl Connection {
         if self.is_over() {
             return;
         }
-        if self.is_closing() {
-            // The close goes on by itself, but the process may end before.
-            return self.write_at_once(false);
-        }
-        self.begin_close(self.config.timeouts.close);
-        self.write_at_once(true);
+        let is_last = !self.is_closing() && self.begin_close(self.config.timeouts.close);
+        // A close that had begun goes on by itself, but the process may end before.
+        self.write_at_once(is_last);
     }
 
     /// The goodbye is on its way.

@@ -1,12 +1,12 @@
 //! Messages on their way out: framed once, into the queue.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Connection;
 use super::seat;
 use super::writing::Company;
-use crate::config::Limits;
+use crate::config::{Limits, deadline};
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
 use crate::protocol::unsupported;
@@ -22,6 +22,8 @@ const HEADERS: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     No,
+    /// From now on; the clock is read only if there is no room.
+    For(Duration),
     Until(Option<Instant>),
 }
 
@@ -45,8 +47,10 @@ impl Connection {
         let waiting = match self.put(message, Class::Request) {
             Ok(waiting) => waiting,
             Err(NotPut::Full(bytes, frame)) => {
-                let Wait::Until(deadline) = wait else {
-                    return Err(self.full());
+                let deadline = match wait {
+                    Wait::No | Wait::For(Duration::ZERO) => return Err(self.full()),
+                    Wait::For(limit) => deadline(Instant::now(), limit),
+                    Wait::Until(deadline) => deadline,
                 };
                 self.wait_for_room(bytes, deadline)?;
                 self.put_reserved(message, bytes, frame)?

@@ -196,6 +196,7 @@ impl Connection {
             self.blocked.store(false, Ordering::SeqCst);
             return;
         };
+        self.queue.pause();
         let timeout = Timespec::try_from(limit).ok();
         let mut fds = [PollFd::new(&*socket, PollFlags::OUT)];
         let ready = poll(&mut fds, timeout.as_ref());

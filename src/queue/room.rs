@@ -1,10 +1,9 @@
 //! The bound of the queue: bytes and messages that may wait, and those who wait for room.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::sync::{
-    AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock, lock_by, unlock_in_turn, wait,
-};
+use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock, wait};
 
 /// Bits of the word that hold the bytes; the messages are above them.
 const BYTES_BITS: u32 = 36;
@@ -55,10 +54,18 @@ pub(super) struct Room {
     waiters: AtomicUsize,
     /// Those of them that wait for room.
     senders: AtomicUsize,
-    /// Held by the one sender that waits for `freed`; the others wait for it in turn.
-    turn: Mutex<()>,
-    mutex: Mutex<()>,
-    freed: Condvar,
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+/// The senders that wait for room, in the order of coming. Whoever releases room gives it to
+/// them, so that one who is slow to wake finds it still there.
+#[derive(Default)]
+struct Line {
+    next: u64,
+    /// Tickets below this one have their room.
+    granted: u64,
+    waiting: VecDeque<(u64, usize)>,
 }
 
 impl Room {
@@ -68,9 +75,8 @@ impl Room {
             used: Word::new(0),
             waiters: AtomicUsize::new(0),
             senders: AtomicUsize::new(0),
-            turn: Mutex::new(()),
-            mutex: Mutex::new(()),
-            freed: Condvar::new(),
+            line: Mutex::new(Line::default()),
+            changed: Condvar::new(),
         }
     }
 
@@ -135,53 +141,71 @@ impl Room {
         bytes: usize,
         deadline: Option<Instant>,
     ) -> Result<(), Refusal> {
+        let mut line = lock(&self.line);
+        // Counted before the first try, so that whoever releases room after it sees the waiter.
         self.waiters.fetch_add(1, Ordering::SeqCst);
         self.senders.fetch_add(1, Ordering::SeqCst);
-        let reserved = match lock_by(&self.turn, deadline) {
-            None => Err(Refusal::Full),
-            Some(turn) => {
-                let reserved = self.wait_for(deadline, || self.admit(bytes, Class::Request));
-                unlock_in_turn(turn);
-                reserved
+        let ticket = line.next;
+        line.next += 1;
+        line.waiting.push_back((ticket, bytes));
+        self.grant(&mut line);
+        let reserved = loop {
+            if line.granted > ticket {
+                break Ok(());
+            }
+            if self.used.load() & NO_REQUESTS != 0 {
+                break Err(Refusal::Closed);
+            }
+            let notified;
+            (line, notified) = wait(&self.changed, line, deadline);
+            if !notified {
+                self.grant(&mut line);
+                if line.granted <= ticket {
+                    break Err(Refusal::Full);
+                }
             }
         };
-        self.senders.fetch_sub(1, Ordering::SeqCst);
+        if reserved.is_err() {
+            line.waiting.retain(|(other, _)| *other != ticket);
+            self.senders.fetch_sub(1, Ordering::SeqCst);
+            self.grant(&mut line);
+        }
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         reserved
     }
 
-    pub(super) fn wait_settled(&self, deadline: Option<Instant>) -> bool {
-        self.waiters.fetch_add(1, Ordering::SeqCst);
-        let settled = self.wait_for(deadline, || match self.used() {
-            0 => Ok(()),
-            _ if self.used.load() & CLOSED != 0 => Err(Refusal::Closed),
-            _ => Err(Refusal::Full),
-        });
-        self.waiters.fetch_sub(1, Ordering::SeqCst);
-        settled.is_ok()
+    /// Gives room to those who wait, as far as it reaches.
+    fn grant(&self, line: &mut Line) {
+        fence(Ordering::SeqCst);
+        let before = line.granted;
+        while let Some((ticket, bytes)) = line.waiting.front().copied() {
+            if self.admit(bytes, Class::Request).is_err() {
+                break;
+            }
+            line.waiting.pop_front();
+            line.granted = ticket + 1;
+            self.senders.fetch_sub(1, Ordering::SeqCst);
+        }
+        if line.granted != before {
+            self.changed.notify_all();
+        }
     }
 
-    /// Tries until it succeeds, the queue closes, or the deadline passes. The caller is counted
-    /// as a waiter before its first try, so whoever frees room after that try wakes it.
-    fn wait_for(
-        &self,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        let mut guard = lock(&self.mutex);
-        loop {
-            fence(Ordering::SeqCst);
-            match attempt() {
-                Err(Refusal::Full) => {
-                    let notified;
-                    (guard, notified) = wait(&self.freed, guard, deadline);
-                    if !notified {
-                        return attempt();
-                    }
-                }
-                settled => return settled,
+    pub(super) fn wait_settled(&self, deadline: Option<Instant>) -> bool {
+        let mut line = lock(&self.line);
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let mut notified = true;
+        let settled = loop {
+            if self.used() == 0 {
+                break true;
             }
-        }
+            if !notified || self.used.load() & CLOSED != 0 {
+                break false;
+            }
+            (line, notified) = wait(&self.changed, line, deadline);
+        };
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        settled
     }
 
     pub(super) fn release(&self, bytes: usize, messages: usize) {
@@ -198,6 +222,13 @@ impl Room {
         }
     }
 
+    /// Nothing will be released for a while: those who wait get what room there is.
+    pub(super) fn pause(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+
     pub(super) fn close_to_requests(&self) {
         self.used.fetch_or(NO_REQUESTS);
         self.wake();
@@ -209,7 +240,8 @@ impl Room {
     }
 
     fn wake(&self) {
-        let _guard = lock(&self.mutex);
-        self.freed.notify_all();
+        let mut line = lock(&self.line);
+        self.grant(&mut line);
+        self.changed.notify_all();
     }
 }

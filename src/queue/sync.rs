@@ -56,22 +56,6 @@ mod real {
         None
     }
 
-    /// Locks by the deadline; those who wait get the lock in turn if it is given back by
-    /// [`unlock_in_turn`].
-    pub(in crate::queue) fn lock_by<T>(
-        mutex: &Mutex<T>,
-        deadline: Option<Instant>,
-    ) -> Option<MutexGuard<'_, T>> {
-        match deadline {
-            Some(deadline) => mutex.try_lock_until(deadline),
-            None => Some(mutex.lock()),
-        }
-    }
-
-    pub(in crate::queue) fn unlock_in_turn<T>(guard: MutexGuard<'_, T>) {
-        MutexGuard::unlock_fair(guard);
-    }
-
     /// Waits for a notification; `false` if the deadline passed.
     pub(in crate::queue) fn wait<'a, T>(
         condvar: &Condvar,
@@ -129,17 +113,6 @@ mod modelled {
 
     pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         mutex.try_lock().ok()
-    }
-
-    pub(in crate::queue) fn lock_by<T>(
-        mutex: &Mutex<T>,
-        _: Option<Instant>,
-    ) -> Option<MutexGuard<'_, T>> {
-        Some(lock(mutex))
-    }
-
-    pub(in crate::queue) fn unlock_in_turn<T>(guard: MutexGuard<'_, T>) {
-        drop(guard);
     }
 
     pub(in crate::queue) fn wait<'a, T>(
