@@ -144,9 +144,12 @@ impl SendQueue {
 
     /// Moves what was put aside to its place.
     fn take_in(&self, open: &mut Open) {
-        while let Some(chunk) = self.aside.pop() {
-            open.push(chunk);
-            self.note_filled();
+        // Asking an empty list for its first costs a full barrier.
+        while !self.aside.is_empty() {
+            if let Some(chunk) = self.aside.pop() {
+                open.push(chunk);
+                self.note_filled();
+            }
         }
     }
 

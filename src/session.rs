@@ -227,12 +227,7 @@ fn with_bytes<R>(
     body: &impl IntoBody,
     send: impl FnOnce(CodecId, &[u8]) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let codec = body.codec();
-    match codec {
-        // Bytes as they are need no buffer.
-        CodecId::BYTES | CodecId::TEXT => send(codec, body.bytes(&mut Vec::new())?),
-        _ => scratch::with(|buffer| send(codec, body.bytes(buffer)?)),
-    }
+    scratch::with(|buffer| send(body.codec(), body.bytes(buffer)?))
 }
 
 impl fmt::Debug for Session {

@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
     let run = Run::start(options)?;
     for (_, flow) in &connected {
         match options.framing {
-            Framing::Native => flow.call_next(1),
+            Framing::Native => flow.clone().call_next(1),
             _ => flow.push_next(1),
         }
     }
@@ -85,7 +85,9 @@ impl Flow {
         if !payload::is_intact(body, self.template.len(), sequence) {
             self.errors.fetch_add(1, Relaxed);
         }
-        let done = self.done.fetch_add(1, Relaxed) + 1;
+        // One thread at a time counts: the connection's reader.
+        let done = self.done.load(Relaxed) + 1;
+        self.done.store(done, Relaxed);
         if done == self.share {
             // Nobody listens any more once the run has failed.
             let _ = self.end.send(Ok(self.errors.load(Relaxed)));
@@ -99,7 +101,8 @@ impl Flow {
 
     /// The next messages, as many as there is room for and are left.
     fn next(&self, room: u64) -> impl Iterator<Item = Stamped<'_>> {
-        let first = self.begun.fetch_add(room, Relaxed);
+        let first = self.begun.load(Relaxed);
+        self.begun.store(first + room, Relaxed);
         (first..self.share.min(first + room)).map(|sequence| Stamped {
             template: &self.template,
             sequence,
@@ -117,22 +120,41 @@ impl Flow {
         }
     }
 
-    fn call_next(self: &Arc<Self>, room: u64) {
-        let Some(session) = self.session.get() else {
-            return;
-        };
-        for body in self.next(room) {
-            let (flow, sequence) = (self.clone(), body.sequence);
-            let sent = session
-                .request(ECHO)
-                .call_then(body, move |reply| flow.replied(sequence, reply));
-            if let Err(error) = sent {
-                return self.fail(error.into());
+    fn call_next(self: Arc<Self>, room: u64) {
+        let first = self.begun.load(Relaxed);
+        let last = self.share.min(first + room);
+        self.begun.store(first + room, Relaxed);
+        // The last call takes this handle along instead of another one.
+        let mut flow = Some(self);
+        for sequence in first..last {
+            let this = match sequence + 1 == last {
+                true => flow.take(),
+                false => flow.clone(),
+            };
+            if let Some(this) = this {
+                this.call(sequence);
             }
         }
     }
 
-    fn replied(self: &Arc<Self>, sequence: u64, reply: Result<Body<'_>, Error>) {
+    fn call(self: Arc<Self>, sequence: u64) {
+        let flow = self.clone();
+        let Some(session) = self.session.get() else {
+            return;
+        };
+        let body = Stamped {
+            template: &self.template,
+            sequence,
+        };
+        let sent = session
+            .request(ECHO)
+            .call_then(body, move |reply| flow.replied(sequence, reply));
+        if let Err(error) = sent {
+            self.fail(error.into());
+        }
+    }
+
+    fn replied(self: Arc<Self>, sequence: u64, reply: Result<Body<'_>, Error>) {
         match reply {
             Ok(body) => {
                 let room = self.came_back(&body, sequence);

@@ -156,6 +156,7 @@ impl Order {
     /// A handler that was let past the order has returned from waiting.
     pub(super) fn nested_returns(&self) {
         self.desk.lock().handler_returned();
+        self.changed.notify_all();
     }
 
     /// Waits for a buffer to read on with; `None` if the connection has ended.
@@ -173,11 +174,11 @@ impl Order {
         }
     }
 
-    /// Nothing is read any more: waits for the thread that is away, and sends those at rest
+    /// Nothing is read any more: waits for the handlers that wait, and sends those at rest
     /// home.
     pub(super) fn finish(&self) {
         let mut desk = self.desk.lock();
-        while self.is_away() {
+        while self.is_away() || desk.depth > 0 {
             self.changed.wait(&mut desk);
         }
         desk.finished = true;

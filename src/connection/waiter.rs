@@ -148,7 +148,9 @@ impl Waiter {
     /// looks for a while.
     pub(crate) fn wait(&self, start: Instant, deadline: Option<Instant>, poll: bool) -> bool {
         if poll {
-            while !self.is_done() && start.elapsed() < POLL {
+            let end = start + POLL;
+            let end = deadline.map_or(end, |deadline| deadline.min(end));
+            while !self.is_done() && Instant::now() < end {
                 thread::yield_now();
             }
         }

@@ -111,11 +111,18 @@ impl Connection {
                         return;
                     }
                 }
-                Drained::Blocked | Drained::More => return self.wake_writer(),
+                Drained::Blocked => return self.wake_writer(),
+                Drained::More => return self.leave_to_writer(),
                 Drained::Finished => return,
                 Drained::Failed(error) => return self.fail(error),
             }
         }
+        self.leave_to_writer();
+    }
+
+    /// What was begun here and is not written goes on in the writer thread.
+    fn leave_to_writer(&self) {
+        self.blocked.store(true, Ordering::SeqCst);
         self.wake_writer();
     }
 

@@ -11,8 +11,21 @@
     missing_debug_implementations
 )]
 
+mod addresses;
+mod backpressure;
 mod basics;
+mod calls;
+mod closing;
+mod cuts;
 mod framing;
 mod golden;
+mod handlers;
 mod hostile;
+mod hostile_peers;
 mod house;
+mod intact;
+mod limits_live;
+mod nesting;
+mod order;
+mod support;
+mod threads;

@@ -1,0 +1,318 @@
+//! Threads, descriptors and memory: what a connection takes, it gives back.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trunkline::{Client, CloseReason, Server, Session};
+
+use crate::support::{
+    LIMIT, RawPeer, child, child_role, descriptor_count, eventually, millis, resident_bytes,
+    thread_count, within,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs a test in a child process, where other tests start no threads.
+#[track_caller]
+fn alone(test: &'static str, limit: Duration, body: fn()) {
+    if child_role().is_some() {
+        return body();
+    }
+    within(limit, move || {
+        let output = child(test, "alone").output().unwrap();
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        assert!(
+            output.status.success(),
+            "{}\n{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    });
+}
+
+/// Names of this process's threads.
+fn thread_names() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .map(|name| name.trim().to_owned())
+        .collect()
+}
+
+fn echo_server() -> Server {
+    Server::builder()
+        .on_call(1, |_, body| body.to_vec())
+        .on_call(3, |cx, body| {
+            // Waits in a handler, so that a substitute reads.
+            cx.session().call(1, body.as_bytes()).unwrap().into_body()
+        })
+        .on_push(2, |_, _| ())
+        .bind("127.0.0.1:0")
+        .unwrap()
+}
+
+fn round(server: &Server, round: usize) {
+    let client = Client::builder()
+        .on_call(1, |_, body| body.to_vec())
+        .connect(server.local_address())
+        .unwrap();
+    assert_eq!(client.call(3, b"both ways").unwrap().body(), b"both ways");
+    for _ in 0..100 {
+        client.push(2, [0; 1000]).unwrap();
+    }
+    match round % 3 {
+        0 => drop(client.shutdown(LIMIT).unwrap()),
+        1 => drop(client),
+        _ => client.abort(),
+    }
+}
+
+#[test]
+fn connections_that_come_and_go_leave_no_thread_and_no_descriptor() {
+    const TEST: &str = "threads::connections_that_come_and_go_leave_no_thread_and_no_descriptor";
+    alone(TEST, Duration::from_secs(60), || {
+        let at_first = (thread_count(), descriptor_count());
+        let server = echo_server();
+        for number in 0..6 {
+            round(&server, number);
+        }
+        assert!(eventually(LIMIT, || server.hub().is_empty()));
+        thread::sleep(millis(100));
+        let before = (thread_count(), descriptor_count(), resident_bytes());
+        for number in 0..200 {
+            round(&server, number);
+        }
+        let as_before = || (thread_count(), descriptor_count()) == (before.0, before.1);
+        assert!(
+            eventually(2 * SECOND, as_before),
+            "{} threads, {} descriptors; before {before:?}; {:?}",
+            thread_count(),
+            descriptor_count(),
+            thread_names()
+        );
+        let grown = resident_bytes().saturating_sub(before.2);
+        assert!(
+            grown < 4 << 20,
+            "{grown} bytes more than after the first rounds"
+        );
+        server.shutdown(LIMIT).unwrap();
+        drop(server);
+        let as_at_first = || (thread_count(), descriptor_count()) == at_first;
+        assert!(
+            eventually(2 * SECOND, as_at_first),
+            "{} threads, {} descriptors; at first {at_first:?}; {:?}",
+            thread_count(),
+            descriptor_count(),
+            thread_names()
+        );
+    });
+}
+
+#[test]
+fn refused_and_broken_connections_leave_nothing_either() {
+    const TEST: &str = "threads::refused_and_broken_connections_leave_nothing_either";
+    alone(TEST, Duration::from_secs(60), || {
+        let at_first = (thread_count(), descriptor_count());
+        let mut limits = trunkline::Limits::server();
+        limits.sessions = 1;
+        let refusing = Server::builder()
+            .limits(limits)
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let no_threads = Server::builder()
+            .stack_bytes(1 << 46)
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let server = echo_server();
+        let only = Client::connect(refusing.local_address()).unwrap();
+        for _ in 0..100 {
+            Client::connect(refusing.local_address()).unwrap_err();
+            Client::connect(no_threads.local_address()).unwrap_err();
+            Client::builder()
+                .stack_bytes(1 << 46)
+                .connect(server.local_address())
+                .unwrap_err();
+            drop(TcpStream::connect(server.local_address()).unwrap());
+            RawPeer::dial(server.local_address()).reset();
+        }
+        drop(only);
+        for server in [refusing, no_threads, server] {
+            server.shutdown(LIMIT).unwrap();
+        }
+        let as_at_first = || (thread_count(), descriptor_count()) == at_first;
+        assert!(
+            eventually(3 * SECOND, as_at_first),
+            "{} threads, {} descriptors; at first {at_first:?}; {:?}",
+            thread_count(),
+            descriptor_count(),
+            thread_names()
+        );
+    });
+}
+
+#[test]
+fn nothing_runs_before_the_first_connection_and_threads_are_named() {
+    const TEST: &str = "threads::nothing_runs_before_the_first_connection_and_threads_are_named";
+    alone(TEST, Duration::from_secs(20), || {
+        let at_first = thread_count();
+        let builders = (Server::builder(), Client::builder());
+        assert_eq!(thread_count(), at_first);
+        drop(builders);
+        let server = echo_server();
+        assert_eq!(thread_count(), at_first + 1, "{:?}", thread_names());
+        let client = Client::connect(server.local_address()).unwrap();
+        client.call(1, b"").unwrap();
+        // A reader on each side and the timer; a writer only once it is needed.
+        let own: Vec<String> = thread_names()
+            .into_iter()
+            .filter(|name| name.starts_with("tl-") || name.starts_with("trunkline"))
+            .collect();
+        assert_eq!(
+            thread_count(),
+            at_first + own.len(),
+            "a thread without a name"
+        );
+        assert!((4..=6).contains(&own.len()), "{own:?}");
+    });
+}
+
+/// Fires when it is dropped.
+struct Guard(mpsc::Sender<Instant>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.send(Instant::now());
+    }
+}
+
+#[test]
+fn a_handler_that_holds_its_own_session_is_dropped_after_the_close() {
+    within(Duration::from_secs(30), || {
+        for round in 0..20 {
+            let server = echo_server();
+            let (sender, fired) = mpsc::channel();
+            let guard = Guard(sender);
+            let own: Arc<Mutex<Option<Session>>> = Arc::default();
+            let held = own.clone();
+            let client = Client::builder()
+                .on_push(1, move |_, _| {
+                    let _ = (&guard, &held);
+                })
+                .connect(server.local_address())
+                .unwrap();
+            *own.lock().unwrap() = Some(client.session());
+            drop(own);
+            client.call(1, b"").unwrap();
+            assert!(fired.try_recv().is_err());
+            let closed = Instant::now();
+            // Other handles may live on.
+            let kept = client.session();
+            match round % 3 {
+                0 => drop(client.shutdown(LIMIT).unwrap()),
+                1 => drop(client),
+                _ => server.shutdown(LIMIT).map(drop).unwrap(),
+            }
+            let fired = fired.recv_timeout(LIMIT).unwrap();
+            let took = fired.saturating_duration_since(closed);
+            assert!(took < millis(500), "{took:?}");
+            assert!(kept.is_closed());
+        }
+    });
+}
+
+#[test]
+fn the_handlers_of_a_server_are_dropped_with_it() {
+    within(Duration::from_secs(20), || {
+        let (sender, fired) = mpsc::channel();
+        let guard = Guard(sender);
+        let server = Server::builder()
+            .on_call(1, move |_, _| {
+                let _ = &guard;
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let client = Client::connect(server.local_address()).unwrap();
+        client.call(1, b"").unwrap();
+        let hub = server.hub().clone();
+        server.shutdown(LIMIT).unwrap();
+        let closed = Instant::now();
+        drop(server);
+        let fired = fired.recv_timeout(LIMIT).unwrap();
+        assert!(fired.saturating_duration_since(closed) < millis(500));
+        assert!(hub.is_empty());
+    });
+}
+
+#[test]
+fn child_processes_inherit_no_socket() {
+    within(Duration::from_secs(20), || {
+        let (sender, sessions) = mpsc::channel();
+        let server = Server::builder()
+            .on_connected(move |session| sender.send(session.clone()).unwrap())
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let address = server.local_address();
+        // The server's side of one connection, the client's side of another.
+        let mut peer = RawPeer::dial(address);
+        let accepted = sessions.recv_timeout(LIMIT).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listening = listener.local_addr().unwrap();
+        let accepting = thread::spawn(move || RawPeer::accept(&listener));
+        let client = Client::connect(listening).unwrap();
+        let mut other = accepting.join().unwrap();
+        let mut sleeping = Command::new("sleep")
+            .arg("30")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        accepted.abort();
+        client.abort();
+        assert!(
+            peer.is_closed_within(millis(200)),
+            "a child holds the accepted socket"
+        );
+        assert!(
+            other.is_closed_within(millis(200)),
+            "a child holds the dialled socket"
+        );
+        assert!(start.elapsed() < millis(400));
+        server.shutdown(LIMIT).unwrap();
+        drop(server);
+        let again = Server::builder().bind(address).unwrap();
+        assert_eq!(again.local_address(), address);
+        assert!(
+            sleeping.try_wait().unwrap().is_none(),
+            "the child is gone too early"
+        );
+        sleeping.kill().unwrap();
+        sleeping.wait().unwrap();
+    });
+}
+
+/// A forked process that keeps a copy of a socket would hide the end; a half-close shows it.
+#[test]
+fn a_clean_close_ends_the_stream_for_the_peer() {
+    within(Duration::from_secs(20), || {
+        let server = echo_server();
+        let mut peer = RawPeer::dial(server.local_address());
+        let session = server.hub().session(peer.session).unwrap();
+        let closing = thread::spawn(move || session.shutdown(LIMIT).unwrap());
+        assert_eq!(peer.next().unwrap().kind, trunkline::Kind::Goodbye);
+        peer.send(&crate::support::counts_frame(
+            trunkline::Kind::Goodbye,
+            0,
+            0,
+        ));
+        assert_eq!(peer.next().unwrap().kind, trunkline::Kind::Pong);
+        // The stream ends here although this side has not closed yet.
+        assert_eq!(peer.stream.read(&mut [0; 16]).unwrap(), 0);
+        assert!(!closing.is_finished());
+        peer.close(0, 0);
+        assert_eq!(closing.join().unwrap().reason, CloseReason::Clean);
+    });
+}
