@@ -100,7 +100,9 @@ impl SendQueue {
                 self.take_in(&mut open);
                 let batch = &mut open.batch;
                 let start = batch.bytes.len();
-                encode_within(&self.room, admission, &mut batch.bytes, encode)?;
+                if !encode_within(&self.room, admission, &mut batch.bytes, encode)? {
+                    return Ok(start);
+                }
                 batch.end_frame(start, is_message);
                 let waiting = batch.bytes.len();
                 if waiting >= FULL {
@@ -111,9 +113,10 @@ impl SendQueue {
             }
             None => {
                 let mut batch = Batch::default();
-                encode_within(&self.room, admission, &mut batch.bytes, encode)?;
-                batch.end_frame(0, is_message);
-                self.aside.push(Chunk::Batch(batch));
+                if encode_within(&self.room, admission, &mut batch.bytes, encode)? {
+                    batch.end_frame(0, is_message);
+                    self.aside.push(Chunk::Batch(batch));
+                }
                 Ok(0)
             }
         }
@@ -251,25 +254,33 @@ impl SendQueue {
 }
 
 /// Encodes first, since only then the size is known, and takes it back if there is no room.
+/// The answer is whether there is a frame: a protocol without headers makes nothing of an empty
+/// body.
 fn encode_within(
     room: &Room,
     admission: Admission,
     bytes: &mut Vec<u8>,
     encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
-) -> Result<(), NotAppended> {
+) -> Result<bool, NotAppended> {
     let start = bytes.len();
     encode(bytes).map_err(NotAppended::Encoding)?;
-    let Admission::Within(class) = admission else {
-        return Ok(());
-    };
     let size = bytes.len() - start;
-    room.reserve(size, class).map_err(|refusal| {
-        bytes.truncate(start);
-        match refusal {
-            Refusal::Full => NotAppended::Full { bytes: size },
-            Refusal::Closed => NotAppended::Closed,
+    let Admission::Within(class) = admission else {
+        return Ok(size > 0);
+    };
+    if size == 0 {
+        return Ok(false);
+    }
+    match room.reserve(size, class) {
+        Ok(()) => Ok(true),
+        Err(refusal) => {
+            bytes.truncate(start);
+            Err(match refusal {
+                Refusal::Full => NotAppended::Full { bytes: size },
+                Refusal::Closed => NotAppended::Closed,
+            })
         }
-    })
+    }
 }
 
 impl Open {
@@ -306,7 +317,9 @@ impl Open {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod model;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

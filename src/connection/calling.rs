@@ -25,6 +25,8 @@ const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_me
 pub(super) struct OpenCalls {
     calls: Calls<Caller>,
     waiting: usize,
+    /// When the timer looks for calls whose time has passed.
+    watched: Option<Instant>,
 }
 
 impl OpenCalls {
@@ -35,11 +37,23 @@ impl OpenCalls {
                 bytes: peer.call_bytes as usize,
             }),
             waiting: 0,
+            watched: None,
         }
     }
 
     pub(super) fn open_calls(&self) -> usize {
         self.calls.open_calls()
+    }
+
+    /// Nobody waits for a call with this deadline: the timer is to end it. The answer is
+    /// whether it has to be told.
+    fn watch(&mut self, deadline: Option<Instant>) -> bool {
+        let is_earlier =
+            deadline.is_some_and(|new| self.watched.is_none_or(|watched| new < watched));
+        if is_earlier {
+            self.watched = deadline;
+        }
+        is_earlier
     }
 }
 
@@ -78,15 +92,21 @@ impl Connection {
         mut caller: Caller,
         deadline: Option<Instant>,
     ) -> Result<(u32, Company), Error> {
+        let runs_callback = matches!(caller, Caller::Callback(_));
         let mut open = self.calls.lock();
         loop {
             match open.calls.open(caller, bytes, deadline) {
                 Ok(sequence) => {
                     bump(&self.counters.calls_sent, 1);
+                    let is_unwatched = runs_callback && open.watch(deadline);
                     let company = match open.calls.open_calls() {
                         1 => Company::Alone,
                         _ => Company::Crowded,
                     };
+                    drop(open);
+                    if let Some(deadline) = deadline.filter(|_| is_unwatched) {
+                        self.schedule(deadline);
+                    }
                     return Ok((sequence, company));
                 }
                 Err(refused) => caller = refused,
@@ -169,11 +189,16 @@ impl Connection {
         callback: Callback,
         deadline: Option<Instant>,
     ) -> Result<(), Callback> {
-        match self.calls.lock().calls.waiter(sequence) {
+        let mut open = self.calls.lock();
+        match open.calls.waiter(sequence) {
             Some(caller) => *caller = Caller::Callback(callback),
             None => return Err(callback),
         }
-        self.watch_call(deadline);
+        let is_unwatched = open.watch(deadline);
+        drop(open);
+        if let Some(deadline) = deadline.filter(|_| is_unwatched) {
+            self.schedule(deadline);
+        }
         Ok(())
     }
 
@@ -243,18 +268,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Nobody waits for a call with this deadline: the timer is to end it.
-    pub(crate) fn watch_call(&self, deadline: Option<Instant>) {
-        if let Some(deadline) = deadline {
-            self.schedule(deadline);
-        }
-    }
-
     /// Ends the calls whose time has passed; their callbacks run on the callback thread.
     pub(super) fn check_calls(&self, now: Instant) -> Option<Instant> {
         let mut open = self.calls.lock();
+        // The search through all calls is for those times only that were asked for.
+        if open.watched.is_none_or(|watched| now < watched) {
+            return open.watched;
+        }
         let expired = open.calls.expire(now);
-        let next = open.calls.next_expiry();
+        open.watched = open.calls.next_expiry();
+        let next = open.watched;
         drop(open);
         for (sequence, caller) in expired {
             self.counters.calls_given_up.fetch_add(1);

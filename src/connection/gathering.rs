@@ -18,6 +18,8 @@ pub(super) struct Gather {
     watched: AtomicBool,
     /// How often something had been taken from the queue at the last look.
     takes: AtomicUsize,
+    /// Whether something waited in the queue at the last look.
+    waited: AtomicBool,
 }
 
 impl Connection {
@@ -39,16 +41,22 @@ impl Connection {
             return;
         }
         gather.takes.store(self.queue.takes(), Ordering::Relaxed);
+        gather.waited.store(true, Ordering::Relaxed);
         self.schedule(Instant::now() + CHECK);
     }
 
+    /// Output that waits at two looks, and nothing was taken in between, is stuck behind a slow
+    /// handler.
     pub(super) fn check_gathered(&self, now: Instant) -> Option<Instant> {
         let gather = &self.gather;
         if !gather.watched.load(Ordering::Relaxed) {
             return None;
         }
         let takes = self.queue.takes();
-        if gather.takes.swap(takes, Ordering::Relaxed) != takes {
+        let waits = !self.queue.is_empty();
+        let moved = gather.takes.swap(takes, Ordering::Relaxed) != takes;
+        let waited = gather.waited.swap(waits, Ordering::Relaxed);
+        if moved || (waits && !waited) {
             return Some(now + CHECK);
         }
         // The flag first: whoever gathers after it is watched anew.

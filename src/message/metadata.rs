@@ -135,7 +135,11 @@ impl<'a> MetadataRef<'a> {
     }
 
     /// The bytes the pairs take in a frame.
+    #[inline]
     pub(crate) fn encoded_len(&self) -> usize {
+        if self.encoded.is_empty() {
+            return 0;
+        }
         self.iter().map(|(k, v)| 5 + k.len() + v.len()).sum()
     }
 }

@@ -120,9 +120,8 @@ impl Protocol for Native {
     }
 
     fn decode<'a>(&self, input: &'a [u8], limits: &Limits) -> Result<Decoded<'a>, Error> {
-        let header = match Header::read(input)? {
-            Ok(header) => header,
-            Err(incomplete) => return Ok(incomplete),
+        let Some(header) = Header::read(input)? else {
+            return Ok(Decoded::Incomplete { needed: None });
         };
         let size = header.size;
         header.check(limits)?;
@@ -180,10 +179,11 @@ struct Header {
 
 impl Header {
     /// Reads the header at the front of `input`, or as much of it as tells the frame's size;
-    /// the inner error is "not even that".
-    fn read(input: &[u8]) -> Result<Result<Header, Decoded<'static>>, Error> {
+    /// `None` if not even that has come.
+    #[inline]
+    fn read(input: &[u8]) -> Result<Option<Header>, Error> {
         let Some(length) = input.first_chunk::<4>() else {
-            return Ok(Err(Decoded::Incomplete { needed: None }));
+            return Ok(None);
         };
         let length = LittleEndian::read_u32(length);
         if (length as usize) < HEADER - 4 {
@@ -193,7 +193,7 @@ impl Header {
             .map_err(|_| malformed("a frame is longer than this machine can address"))?;
         let whole = input.first_chunk::<HEADER>();
         let header = whole.unwrap_or(&[0; HEADER]);
-        Ok(Ok(Header {
+        Ok(Some(Header {
             size,
             kind: kind(header[4] & 0x0F),
             flags: header[4] >> 4,
@@ -206,6 +206,7 @@ impl Header {
     }
 
     /// Refuses what the header alone shows to be wrong, before a byte of the body is read.
+    #[inline]
     fn check(&self, limits: &Limits) -> Result<(), Error> {
         if self.size > limits.frame_bytes as usize {
             return Err(frame_too_large(self.size as u64, limits));

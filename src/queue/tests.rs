@@ -179,3 +179,12 @@ fn a_rung_sleeper_wakes() {
     }
     sleeper.join().unwrap();
 }
+
+#[test]
+fn what_encodes_to_nothing_leaves_nothing_behind() {
+    let queue = queue(100, 10, 0);
+    let within = Admission::Within(Class::Request);
+    queue.append(within, true, |_| Ok(())).unwrap();
+    assert!(queue.is_empty() && queue.is_settled());
+    assert!(queue.take(Chunk::default()).is_none());
+}

@@ -112,13 +112,11 @@ impl<'s, 'r> Request<'s, 'r> {
         body: impl IntoBody,
         callback: impl FnOnce(Result<Body<'_>, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let session = self.session;
         let callback = move |outcome: Outcome<'_>| {
             callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
         };
         let caller = Caller::Callback(Box::new(callback));
-        let (_, deadline) = self.open(&body, caller, Instant::now())?;
-        session.connection.watch_call(deadline);
+        self.open(&body, caller, Instant::now())?;
         Ok(())
     }
 

@@ -173,7 +173,30 @@ fn an_address_of_another_machine_cannot_be_listened_on() {
     });
 }
 
-/// In a network of its own, where the system has one port to give: dialling it meets itself.
+/// Runs a child of the test in a network of its own, as root there; what it printed, unless
+/// there can be no such network here.
+fn in_a_network_of_its_own(test: &str, prepare: &str) -> Option<String> {
+    let unshare = |command: &mut Command| {
+        let prepare = format!("ip link set lo up && {prepare} && exec \"$@\"");
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-rnm", "sh", "-c", &prepare, "sh"]);
+        unshare.arg(command.get_program()).args(command.get_args());
+        for (key, value) in command.get_envs() {
+            unshare.env(key, value.unwrap());
+        }
+        unshare.output()
+    };
+    let possible = unshare(&mut Command::new("true")).is_ok_and(|output| output.status.success());
+    if !possible {
+        println!("skipped: no network of its own can be had here");
+        return None;
+    }
+    let output = unshare(&mut child(test, "alone")).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The system has one port to give: dialling it meets itself.
 #[test]
 fn a_socket_that_meets_itself_counts_as_refused() {
     const TEST: &str = "addresses::a_socket_that_meets_itself_counts_as_refused";
@@ -192,28 +215,79 @@ fn a_socket_that_meets_itself_counts_as_refused() {
         return;
     }
     within(Duration::from_secs(20), || {
-        const PREPARE: &str = "ip link set lo up && \
-            echo 40000 40000 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
-        let possible = Command::new("unshare")
-            .args(["-rn", "sh", "-c", PREPARE, "sh", "true"])
-            .output()
-            .is_ok_and(|output| output.status.success());
-        if !possible {
-            println!("skipped: no network of its own can be had here");
-            return;
+        const PREPARE: &str = "echo 40000 40000 > /proc/sys/net/ipv4/ip_local_port_range";
+        if let Some(output) = in_a_network_of_its_own(TEST, PREPARE) {
+            assert!(output.contains("met itself"), "{output}");
         }
-        let child = child(TEST, "dial");
-        let mut command = Command::new("unshare");
-        command
-            .args(["-rn", "sh", "-c", PREPARE, "sh"])
-            .arg(child.get_program())
-            .args(child.get_args());
-        for (key, value) in child.get_envs() {
-            command.env(key, value.unwrap());
+    });
+}
+
+#[test]
+fn running_out_of_source_ports_is_told_from_a_server_that_is_not_there() {
+    const TEST: &str =
+        "addresses::running_out_of_source_ports_is_told_from_a_server_that_is_not_there";
+    if child_role().is_some() {
+        let server = echo().bind("127.0.0.1:30000").unwrap();
+        let address = server.local_address();
+        let mut clients: Vec<Client> = (0..20).map(|_| is_served(address)).collect();
+        for _ in 0..20 {
+            let error = Client::connect(address).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error:?}");
+            assert!(error.is_retryable());
+            let source = std::error::Error::source(&error).unwrap();
+            let source = source.downcast_ref::<std::io::Error>().unwrap();
+            assert_eq!(source.kind(), std::io::ErrorKind::AddrNotAvailable);
         }
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains("met itself"));
+        for client in &clients {
+            client.call(1, b"").unwrap();
+        }
+        // A port is free again where this side did not close first.
+        let session = server_session(&server, clients[0].id());
+        session.shutdown(LIMIT).unwrap();
+        clients.remove(0).shutdown(LIMIT).unwrap();
+        println!("told");
+        return;
+    }
+    within(Duration::from_secs(20), || {
+        const PREPARE: &str = "echo 40000 40019 > /proc/sys/net/ipv4/ip_local_port_range";
+        if let Some(output) = in_a_network_of_its_own(TEST, PREPARE) {
+            assert!(output.contains("told"), "{output}");
+        }
+    });
+}
+
+/// The resolver asks a name server that never answers.
+#[test]
+fn the_connect_limit_covers_a_lookup_that_takes_long() {
+    const TEST: &str = "addresses::the_connect_limit_covers_a_lookup_that_takes_long";
+    if child_role().is_some() {
+        let silent = std::net::UdpSocket::bind("127.0.0.1:53").unwrap();
+        silent.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut timeouts = trunkline::Timeouts::default();
+        timeouts.connect = millis(300);
+        let start = Instant::now();
+        let error = Client::builder()
+            .timeouts(timeouts)
+            .connect("slow.example:1")
+            .unwrap_err();
+        let took = start.elapsed();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error:?}");
+        assert!(error.to_string().contains("timeouts.connect"), "{error}");
+        assert!(took >= millis(300) && took < millis(600), "{took:?}");
+        // It was asked.
+        silent.recv(&mut [0; 512]).unwrap();
+        println!("in time");
+        return;
+    }
+    within(Duration::from_secs(20), || {
+        let conf = std::env::temp_dir().join(format!("resolv-{}.conf", std::process::id()));
+        std::fs::write(&conf, "nameserver 127.0.0.1\n").unwrap();
+        let prepare = format!("mount --bind '{}' /etc/resolv.conf", conf.display());
+        let output = in_a_network_of_its_own(TEST, &prepare);
+        std::fs::remove_file(&conf).unwrap();
+        if let Some(output) = output {
+            assert!(output.contains("in time"), "{output}");
+        }
     });
 }
 
@@ -304,4 +378,25 @@ fn assert_two_at_once(session: &Session, peer: &mut RawPeer, what: &str) {
         fast += u32::from(start.elapsed() < millis(20));
     }
     assert!(fast > 40, "{what}: {fast} of 50 were fast");
+}
+
+/// What is alone is not kept back for company.
+#[test]
+fn a_lone_push_leaves_at_once() {
+    within(Duration::from_secs(30), || {
+        let server = echo().bind("127.0.0.1:0").unwrap();
+        let mut peer = RawPeer::dial(server.local_address());
+        let session = server_session(&server, peer.session);
+        let mut times: Vec<Duration> = (0..40)
+            .map(|_| {
+                thread::sleep(millis(20));
+                let start = Instant::now();
+                session.push(2, b"alone").unwrap();
+                peer.next().unwrap();
+                start.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        assert!(times[20] < millis(2), "{times:?}");
+    });
 }

@@ -474,3 +474,76 @@ fn handlers_that_push_more_than_fits_into_every_buffer_both_finish() {
         assert_eq!(counts, [5 * PUSHES; 2]);
     });
 }
+
+/// What is not handled stays with the system and with the sender: nothing is read ahead.
+#[test]
+fn a_handler_that_does_not_return_holds_up_the_sender() {
+    within(Duration::from_secs(60), || {
+        let (open, gate) = mpsc::channel::<()>();
+        let gate = std::sync::Mutex::new(gate);
+        let (sender, arrived) = mpsc::channel();
+        let server = Server::builder()
+            .socket_options(small_buffers())
+            .on_push(NOTE, move |_, got| {
+                let _ = gate.lock().unwrap().recv();
+                sender.send(number(&got)).unwrap();
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let mut timeouts = Timeouts::default();
+        timeouts.write = Duration::from_secs(60);
+        let client = Client::builder()
+            .limits(small_queue())
+            .timeouts(timeouts)
+            .socket_options(small_buffers())
+            .connect(server.local_address())
+            .unwrap();
+        let accepted = fill(&client, 1_000);
+        assert!(accepted < 1_000, "{accepted} messages were taken");
+        assert!(arrived.try_recv().is_err() && !client.is_closed());
+        drop(open);
+        for expected in 0..accepted {
+            assert_eq!(arrived.recv_timeout(LIMIT).unwrap(), expected);
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_pushes_to_a_peer_that_does_not_read_ends_in_its_time_limit() {
+    within(Duration::from_secs(30), || {
+        const PUSHES: usize = 40;
+        let mut timeouts = Timeouts::default();
+        timeouts.push = millis(20);
+        timeouts.write = Duration::from_secs(60);
+        let (sender, outcomes) = mpsc::channel();
+        let server = Server::builder()
+            .limits(small_queue())
+            .timeouts(timeouts)
+            .socket_options(small_buffers())
+            .on_push(NOTE, move |cx, _| {
+                for number in 0..PUSHES {
+                    let pushed = cx.session().push(NOTE, body(1, number as u32, 90_000));
+                    sender.send(pushed.map_err(|error| error.kind())).unwrap();
+                }
+            })
+            .on_call(ECHO, |cx, body| cx.reply(body))
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let mut peer = RawPeer::dial(server.local_address());
+        peer.push(NOTE, b"");
+        let mut accepted = 0;
+        for _ in 0..PUSHES {
+            match outcomes.recv_timeout(LIMIT).unwrap() {
+                Ok(()) => accepted += 1,
+                Err(kind) => assert_eq!(kind, ErrorKind::Timeout),
+            }
+        }
+        assert!(accepted > 0 && accepted < PUSHES / 2, "{accepted}");
+        // The handler has returned: its reader goes on, and what was accepted arrives.
+        peer.call(ECHO, 1, b"alive");
+        for _ in 0..accepted {
+            assert_eq!(peer.next().unwrap().body.len(), 90_000);
+        }
+        assert_eq!(peer.next().unwrap().body, b"alive");
+    });
+}

@@ -463,3 +463,18 @@ fn random_bytes_never_cause_a_panic() {
     }
     assert!(delivered > 100_000, "the inputs do not lead far enough");
 }
+
+/// Each byte lets the reader look again: what it has seen must not be parsed again each time.
+#[test]
+fn metadata_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
+    let mut limits = Limits::default();
+    limits.metadata_bytes = u32::MAX;
+    limits.metadata_pairs = u32::MAX;
+    let bytes = raw(1, 0, 0, &[0x02, 2, 0, 0, 0].repeat(13_107), b"");
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    let start = std::time::Instant::now();
+    assert_eq!(read(&Native, &limits, &single).unwrap().len(), 1);
+    let took = start.elapsed();
+    // Quadratic, it would be some hundred million pairs.
+    assert!(took < std::time::Duration::from_secs(1), "{took:?}");
+}

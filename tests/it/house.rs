@@ -63,7 +63,7 @@ const THREAD_PATHS: [&[&str]; 4] = [
     &["thread", "scope"],
     &["thread", "*"],
 ];
-const CLOCK_PATHS: [&[&str]; 2] = [&["Instant", "now"], &["SystemTime"]];
+const CLOCK_PATHS: [&[&str]; 1] = [&["Instant", "now"]];
 /// What must keep its name, so that the rules see it.
 const KEEP_THEIR_NAMES: [&str; 5] = ["thread", "Instant", "std", "net", "rustix"];
 
@@ -132,6 +132,10 @@ fn violations(path: &str, text: &str, root: &[(String, String)]) -> Vec<String> 
     }
     if !CLOCKS.contains(&module) && source.has_call("elapsed") {
         say("elapsed(): the clock is read in a layer that is given the time".to_owned());
+    }
+    // A step of the wall clock must not end or prolong anything.
+    if source.has_word("SystemTime") {
+        say("SystemTime: only time that never jumps is measured with".to_owned());
     }
     for call in ["unwrap", "expect"] {
         if source.has_call(call) {
@@ -367,7 +371,6 @@ fn a_clock_outside_its_rooms_is_found() {
         "fn f() -> Instant { std::time::Instant::now() }",
         "fn f(then: Instant) -> Duration { then.elapsed() }",
         "const NOW: fn() -> Instant = Instant::now;",
-        "use std::time::SystemTime;",
     ] {
         bites("link.rs", text, "the clock");
         bites("protocol/native.rs", text, "the clock");
@@ -380,6 +383,19 @@ fn a_clock_outside_its_rooms_is_found() {
         "fn f(now: Instant, then: Instant) -> Duration { now - then }",
     );
     bites("link.rs", "use std::time::Instant as I;", "renamed");
+}
+
+#[test]
+fn a_wall_clock_is_found() {
+    for room in ["link.rs", "timer.rs", "connection.rs"] {
+        bites(room, "use std::time::SystemTime;", "SystemTime");
+        bites(
+            room,
+            "fn f() { std::time::SystemTime::now(); }",
+            "SystemTime",
+        );
+        passes(room, "// SystemTime\nconst A: &str = \"SystemTime\";");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod addresses;
 mod backpressure;
 mod basics;
 mod calls;
+mod catalogue;
 mod closing;
 mod cuts;
 mod framing;

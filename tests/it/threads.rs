@@ -180,6 +180,43 @@ fn nothing_runs_before_the_first_connection_and_threads_are_named() {
     });
 }
 
+#[test]
+fn idle_connections_take_little_memory_and_bursts_give_it_back() {
+    const TEST: &str = "threads::idle_connections_take_little_memory_and_bursts_give_it_back";
+    alone(TEST, Duration::from_secs(60), || {
+        const CONNECTIONS: usize = 200;
+        let server = echo_server();
+        let connect = |_| {
+            let client = Client::connect(server.local_address()).unwrap();
+            client.call(1, b"").unwrap();
+            client
+        };
+        let first: Vec<Client> = (0..10).map(connect).collect();
+        let before = resident_bytes();
+        let clients: Vec<Client> = (0..CONNECTIONS).map(connect).collect();
+        let each = resident_bytes().saturating_sub(before) / (2 * CONNECTIONS);
+        println!("{each} bytes for each end of an idle connection");
+        assert!(each < 64 << 10, "{each} bytes for each end");
+        for client in &clients {
+            client.call(1, vec![1; 1 << 20]).unwrap();
+        }
+        let peak = resident_bytes().saturating_sub(before);
+        assert!(peak < 200 << 20, "{peak} bytes after a burst");
+        drop(clients);
+        assert!(eventually(LIMIT, || server.hub().len() == first.len()));
+        let mut left = 0;
+        let is_given_back = eventually(2 * SECOND, || {
+            left = resident_bytes().saturating_sub(before);
+            left < 64 << 20
+        });
+        println!("{peak} bytes after a burst, {left} after the close");
+        assert!(
+            is_given_back,
+            "{peak} bytes after a burst, {left} at the end"
+        );
+    });
+}
+
 /// Fires when it is dropped.
 struct Guard(mpsc::Sender<Instant>);
 

@@ -25,6 +25,7 @@ pub(super) enum Extension {
 }
 
 /// The bytes of the block that `message` needs.
+#[inline]
 pub(super) fn encoded_len(message: &MessageRef<'_>) -> Result<u16, Error> {
     let mut length = message.metadata.encoded_len();
     if let Some(status) = &message.status {

@@ -305,7 +305,7 @@ fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
 
 /// The body of the frame at the front of `input`, if it is whole and of this kind.
 fn unframe<'a>(input: &'a [u8], kind: u8, what: &str) -> Result<Option<(&'a [u8], usize)>, Error> {
-    let Ok(header) = Header::read(input)? else {
+    let Some(header) = Header::read(input)? else {
         return Ok(None);
     };
     if header.size > FRAME_LIMIT {

@@ -217,3 +217,60 @@ fn the_hub_counts_finds_and_lists_its_sessions() {
         assert!(closed.recv_timeout(millis(20)).is_err());
     });
 }
+
+#[test]
+fn the_hub_may_be_walked_while_sessions_come_and_go() {
+    within(Duration::from_secs(30), || {
+        fn walk(hub: &trunkline::Hub) {
+            for session in hub.sessions() {
+                let _ = session.try_push(NOTE, b"each");
+                // Only those who do not find it are late.
+                let _ = hub.session(session.id()).map(|found| found.stats());
+            }
+        }
+        let hub: Arc<std::sync::OnceLock<trunkline::Hub>> = Arc::default();
+        let [connected, closed, pushed] = [0; 3].map(|_| hub.clone());
+        let server = Server::builder()
+            .on_connected(move |_| connected.get().into_iter().for_each(walk))
+            .on_closed(move |_, _| closed.get().into_iter().for_each(walk))
+            .on_push(NOTE, move |cx, _| {
+                pushed.get().into_iter().for_each(walk);
+                cx.session().close();
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        hub.set(server.hub().clone()).unwrap();
+        let (hub, address) = (server.hub(), server.local_address());
+        let until = Instant::now() + Duration::from_secs(1);
+        let rounds = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    while Instant::now() < until {
+                        walk(hub);
+                        hub.broadcast(NOTE, b"all").unwrap();
+                        if thread == 0 {
+                            hub.sessions().first().inspect(|first| first.abort());
+                        }
+                    }
+                });
+                let rounds = &rounds;
+                scope.spawn(move || {
+                    while Instant::now() < until {
+                        // It may have been ended by now.
+                        let client = Client::connect(address).unwrap();
+                        let _ = client.push(NOTE, b"close");
+                        match thread {
+                            0 => drop(client),
+                            1 => client.abort(),
+                            _ => drop(client.shutdown(millis(100))),
+                        }
+                        rounds.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert!(rounds.into_inner() > 10);
+        assert!(eventually(LIMIT, || hub.is_empty()), "{}", hub.len());
+    });
+}

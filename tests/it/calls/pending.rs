@@ -283,3 +283,50 @@ fn a_call_with_no_time_at_all_is_not_sent() {
         assert_eq!(server.stats().received_messages, 10);
     });
 }
+
+#[test]
+fn calls_beyond_the_cap_wait_no_longer_than_their_limit_and_a_place_is_given_again() {
+    within(Duration::from_secs(30), || {
+        // The cap is this side's own, or what the peer announces.
+        for own in [true, false] {
+            let mut limits = trunkline::Limits::default();
+            match own {
+                true => limits.pending_calls = 10,
+                false => limits.incoming_calls = 10,
+            }
+            let (sender, held) = mpsc::channel();
+            let mut server = Server::builder().on_call(HOLD, move |cx, _| {
+                let (responder, deferred) = cx.defer();
+                sender.send(responder).unwrap();
+                deferred
+            });
+            let mut client = Client::builder();
+            match own {
+                true => client = client.limits(limits),
+                false => server = server.limits(limits),
+            }
+            let server = server.bind("127.0.0.1:0").unwrap();
+            let client = client.connect(server.local_address()).unwrap();
+            let calls: Vec<Pending> = (0..10).map(|_| start(&client, LIMIT)).collect();
+            for _ in 0..10 {
+                let call = client.request(HOLD).timeout(millis(20));
+                let error = call.start(()).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::TooManyInFlight, "{error:?}");
+                assert!(error.is_retryable() && !error.maybe_executed());
+                let text = error.to_string();
+                assert!(text.contains("10 calls (limits.pending_calls"), "{text}");
+            }
+            assert_eq!(client.stats().calls_in_flight, 10);
+            assert_eq!(client.stats().calls_sent, 10);
+            held.recv_timeout(LIMIT).unwrap().reply(b"");
+            // It waits until there is a place.
+            let next = start(&client, LIMIT);
+            for _ in 0..10 {
+                held.recv_timeout(LIMIT).unwrap().reply(b"");
+            }
+            for call in calls.into_iter().chain([next]) {
+                call.wait().unwrap();
+            }
+        }
+    });
+}

@@ -113,3 +113,36 @@ fn dropping_the_last_handle_never_waits_for_a_peer_that_does_not_read() {
         assert!(least <= lost && lost <= least + more, "{report}: {lost}");
     });
 }
+
+/// Nobody asked for SO_LINGER: what the system took goes out after the end, and nobody waits.
+#[test]
+fn what_the_system_has_taken_is_delivered_even_after_an_abort() {
+    within(Duration::from_secs(20), || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = thread::spawn(move || RawPeer::accept(&listener));
+        let (sender, ends) = mpsc::channel();
+        let client = Client::builder()
+            .on_closed(move |_, report| sender.send(report.clone()).unwrap())
+            .connect(address)
+            .unwrap();
+        let mut peer = accepting.join().unwrap();
+        let body = vec![3; 10_000];
+        while client.push_timeout(1, &body, millis(50)).is_ok() {}
+        let start = Instant::now();
+        client.abort();
+        drop(client);
+        let report = ends.recv_timeout(LIMIT).unwrap();
+        let took = start.elapsed();
+        assert!(took < millis(200), "{took:?}");
+        // Time for the socket to be closed too.
+        thread::sleep(millis(50));
+        let mut delivered = 0;
+        while peer.next().is_some() {
+            delivered += 1;
+        }
+        // The last one that was begun is cut.
+        assert!(delivered > 50, "{delivered}; {report}");
+        assert!(delivered + 10 > report.unconfirmed.messages, "{report}");
+    });
+}

@@ -1,6 +1,7 @@
 //! Stopping a server: quickly, in order, and so that the next one can start.
 
-use std::net::SocketAddr;
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use trunkline::{Client, CloseReason, ErrorKind, Server, Status};
 
 use super::{SECOND, deferring_server};
-use crate::support::{LIMIT, eventually, millis, within};
+use crate::support::{LIMIT, eventually, is_end, millis, within};
 
 fn echo_server(address: impl ToString) -> Server {
     Server::builder()
@@ -171,5 +172,52 @@ fn waiting_for_a_server_ends_with_its_shutdown() {
             server.shutdown(SECOND).unwrap();
             waiting.join().unwrap();
         });
+    });
+}
+
+#[test]
+fn a_stop_ends_handshakes_at_once_and_tells_those_who_are_about_to_connect() {
+    within(Duration::from_secs(60), || {
+        for _ in 0..20 {
+            let server = echo_server("127.0.0.1:0");
+            let address = server.local_address();
+            let silent: Vec<TcpStream> = (0..10)
+                .map(|_| TcpStream::connect(address).unwrap())
+                .collect();
+            let dialling: Vec<_> = (0..4)
+                .map(|_| {
+                    thread::spawn(move || {
+                        loop {
+                            match Client::connect(address) {
+                                // The stop may come in between.
+                                Ok(client) => drop(client.call(1, b"")),
+                                Err(error) => return error,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            thread::sleep(millis(5));
+            let start = Instant::now();
+            server.shutdown(5 * SECOND).unwrap();
+            let took = start.elapsed();
+            assert!(took < SECOND, "{took:?}");
+            for dialling in dialling {
+                let error = dialling.join().unwrap();
+                let status = error.status().map(Status::code);
+                assert!(
+                    error.is_retryable() || status == Some(Status::GOING_AWAY),
+                    "{error:?}"
+                );
+            }
+            for mut stream in silent {
+                stream.set_read_timeout(Some(SECOND)).unwrap();
+                let end = stream.read(&mut [0; 512]);
+                assert!(
+                    end.as_ref().is_ok_and(|count| *count == 0) || end.as_ref().is_err_and(is_end),
+                    "{end:?}"
+                );
+            }
+        }
     });
 }
