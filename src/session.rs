@@ -1,5 +1,6 @@
 //! What user code holds: a session with one peer, its requests, pending calls and responders.
 
+mod clock;
 mod pending;
 mod request;
 mod responder;

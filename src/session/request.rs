@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::coarse_now;
 use super::{Pending, Reply, Session, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
@@ -116,7 +117,7 @@ impl<'s, 'r> Request<'s, 'r> {
             callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
         };
         let caller = Caller::Callback(Box::new(callback));
-        self.open(&body, caller, Instant::now())?;
+        self.open(&body, caller, coarse_now())?;
         Ok(())
     }
 
