@@ -186,7 +186,7 @@ impl Error {
             | ErrorKind::Timeout
             | ErrorKind::Disconnected
             | ErrorKind::ConnectFailed => true,
-            ErrorKind::Status => self.status().is_some_and(|status| {
+            ErrorKind::Status | ErrorKind::Refused => self.status().is_some_and(|status| {
                 matches!(status.code(), Status::OVERLOADED | Status::GOING_AWAY)
             }),
             _ => false,
