@@ -261,7 +261,7 @@ impl Connection {
 
     /// Whether pushes and calls are refused because the session closes.
     pub(crate) fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::Acquire)
+        self.is_closing.load(Ordering::SeqCst)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::status::Status;
 /// | `QueueFull`, `TooManyInFlight`, `Overloaded` | nobody's: no room now | yes |
 /// | `WouldDeadlock` | the caller's: waiting here could never end | no |
 /// | `Timeout` | nobody's: the time limit passed | yes |
-/// | `Closed`, `Cancelled` | this side ended it | no |
+/// | `Closed` | this side ended it, or the peer by a goodbye | no |
 /// | `Disconnected`, `ConnectFailed` | the line or the peer's host | yes |
 /// | `WrongProtocol`, `Malformed`, `FrameTooLarge`, `FrameTimeout`, `ProtocolAbuse` | the peer's | no |
 /// | `Version`, `Refused` | the peer said no | no |
@@ -40,8 +40,6 @@ pub enum ErrorKind {
     Timeout,
     /// This side, or the peer by saying goodbye, has closed the session.
     Closed,
-    /// The caller cancelled the call.
-    Cancelled,
     /// The connection is gone; see [`Error::maybe_executed`].
     Disconnected,
     /// No address of the peer could be reached.

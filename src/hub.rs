@@ -110,17 +110,17 @@ impl Hub {
         route: impl Into<Route<'r>>,
         body: impl IntoBody,
     ) -> Result<Sent, Error> {
-        let frame: Arc<[u8]> = scratch::with(|buffer| {
+        let (frame, body_bytes): (Arc<[u8]>, usize) = scratch::with(|buffer| {
             let codec = body.codec();
             let bytes = body.bytes(buffer)?;
             let message = MessageRef::new(Kind::Push, route.into(), 0, codec, bytes);
             let mut frame = Vec::new();
             self.shared.framing.encode(&message, &mut frame)?;
-            Ok::<_, Error>(frame.into())
+            Ok::<_, Error>((frame.into(), bytes.len()))
         })?;
         let mut sent = Sent::default();
         for session in self.sessions() {
-            match session.connection.send_shared(&frame) {
+            match session.connection.send_shared(&frame, body_bytes) {
                 Ok(()) => sent.queued += 1,
                 Err(error) if error.is_closed() => sent.closed += 1,
                 Err(_) => sent.full += 1,
@@ -131,8 +131,10 @@ impl Hub {
 
     /// The figures of all sessions together, those that are over included.
     pub(crate) fn stats(&self, now: Instant) -> Stats {
+        // Over both, so that a session that leaves meanwhile is in one of them.
+        let sessions = self.shared.sessions.read();
         let mut stats = self.shared.past.snapshot(now);
-        for session in self.sessions() {
+        for session in sessions.values() {
             stats.add(&session.connection.stats(now));
         }
         stats

@@ -149,9 +149,10 @@ impl SendQueue {
     fn take_in(&self, open: &mut Open) {
         // Asking an empty list for its first costs a full barrier.
         while !self.aside.is_empty() {
+            // Noted first: whoever finds the list empty finds it here.
+            self.note_filled();
             if let Some(chunk) = self.aside.pop() {
                 open.push(chunk);
-                self.note_filled();
             }
         }
     }
@@ -186,7 +187,8 @@ impl SendQueue {
     /// Whether there is nothing to take. What was appended before a fence is seen after it.
     pub(crate) fn is_empty(&self) -> bool {
         fence(Ordering::SeqCst);
-        self.filled.load(Ordering::Relaxed) == 0 && self.aside.is_empty()
+        // The list first: a frame on its way from there to the batch is noted before it leaves.
+        self.aside.is_empty() && self.filled.load(Ordering::Relaxed) == 0
     }
 
     /// Lets go of all memory of an empty queue.

@@ -147,10 +147,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.begin_stop(self.shared.config.timeouts.close);
-        let mut state = self.shared.state.lock();
-        state.is_down = true;
-        drop(state);
-        self.shared.changed.notify_all();
     }
 }
 

@@ -136,8 +136,6 @@ counters! {
     control_frames,
     /// Handlers and callbacks that panicked.
     panics,
-    /// The most bytes that one write took from the queue.
-    peak_batch_bytes,
 }
 
 impl Counters {

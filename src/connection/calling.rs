@@ -148,13 +148,13 @@ impl Connection {
 
     /// After a call left the table: lets a waiting caller in, and a close go on.
     fn call_ended(&self, open: MutexGuard<'_, OpenCalls>) {
-        let (waiting, left) = (open.waiting, open.open_calls());
+        let waiting = open.waiting;
         drop(open);
         if waiting > 0 {
             self.calls_freed.notify_all();
         }
         if self.is_closing() {
-            self.update_closing(left);
+            self.update_closing();
         }
     }
 
@@ -279,10 +279,15 @@ impl Connection {
         open.watched = open.calls.next_expiry();
         let next = open.watched;
         drop(open);
+        let any = !expired.is_empty();
         for (sequence, caller) in expired {
             self.counters.calls_given_up.fetch_add(1);
-            self.send_cancel(sequence);
+            self.put_cancel(sequence);
             self.fail_caller(caller, call_timeout());
+        }
+        if any {
+            // The timer's thread does not write.
+            self.wake_writer();
         }
         next
     }
@@ -296,8 +301,8 @@ impl Connection {
         let timer = self.timer.lock().clone();
         match timer {
             Some(timer) => timer.call_back(Box::new(move || callback(Err(error)))),
-            // The connection has ended; its calls have, too, so this is none of them.
-            None => callback(Err(error)),
+            // The connection ends this moment, on another thread.
+            None => self.guard(|| callback(Err(error))),
         }
     }
 
@@ -321,10 +326,7 @@ impl Connection {
         self.calls_freed.notify_all();
         for (sequence, caller) in released {
             self.send_cancel(sequence);
-            let error = Error::after_sending(
-                ErrorKind::WouldDeadlock,
-                "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler waits for a call",
-            );
+            let error = Error::after_sending(ErrorKind::WouldDeadlock, BACKLOG_FULL);
             self.fail_caller(caller, error);
         }
     }

@@ -42,15 +42,23 @@ impl Connection {
     pub(super) fn goodbye_written(&self) {
         self.closing.lock().goodbye_sent();
         // The role is held here: what follows is written in the same turn or by its holder.
-        self.mark_final(None);
+        if self.final_is_due() {
+            self.due.fetch_or(FINAL, Ordering::SeqCst);
+        }
     }
 
     /// The peer has said goodbye.
     pub(super) fn goodbye_received(&self) {
         self.closing.lock().goodbye_received();
-        self.begin_close(self.config.timeouts.close);
-        let open = self.calls.lock().open_calls();
-        self.update_closing(open);
+        self.close_too();
+        self.update_closing();
+    }
+
+    /// The peer closes. A close of this side that runs already keeps its own limit.
+    pub(super) fn close_too(&self) {
+        if !self.is_closing() {
+            self.begin_close(self.config.timeouts.close);
+        }
     }
 
     /// Calls of the peer that are not answered.
@@ -76,29 +84,23 @@ impl Connection {
 
     fn one_less_open(&self) {
         if self.is_closing() {
-            let open = self.calls.lock().open_calls();
-            self.update_closing(open);
+            self.update_closing();
         }
     }
 
     /// Something that the closing waits for has come.
-    pub(super) fn update_closing(&self, outgoing: usize) {
-        if self.mark_final(Some(outgoing)) {
-            self.owe(0);
+    pub(super) fn update_closing(&self) {
+        if self.final_is_due() {
+            self.owe(FINAL);
         }
     }
 
-    fn mark_final(&self, outgoing: Option<usize>) -> bool {
-        let outgoing = outgoing.unwrap_or_else(|| self.calls.lock().open_calls());
+    fn final_is_due(&self) -> bool {
         let open = Open {
-            outgoing,
+            outgoing: self.calls.lock().open_calls(),
             incoming: self.incoming() + self.held.load(Ordering::SeqCst),
         };
-        let due = self.closing.lock().final_is_due(open);
-        if due {
-            self.due.fetch_or(FINAL, Ordering::SeqCst);
-        }
-        due
+        self.closing.lock().final_is_due(open)
     }
 
     pub(super) fn check_closing(&self, now: Instant) -> Option<Instant> {

@@ -109,13 +109,14 @@ impl Connection {
         }
         let mut unsent = HashSet::new();
         let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
+        self.over.store(true, Ordering::SeqCst);
+        // Before the report, so that no outcome comes after the closed event.
+        self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         let mut ending = self.ending.lock();
         ending.not_written = lost;
         ending.accounted = true;
         drop(ending);
         self.ended.notify_all();
-        self.over.store(true, Ordering::SeqCst);
-        self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         self.bell.ring();
     }
 
@@ -145,7 +146,11 @@ impl Connection {
         let has_goodbye = self.framing.protocol().carries(Kind::Goodbye);
         let said_goodbye = self.closing.lock().has_received_goodbye();
         if matches!(how, StreamEnd::Whole) && (said_goodbye || !has_goodbye) {
-            self.begin_close(self.config.timeouts.close);
+            self.close_too();
+            // No reply can come any more.
+            let gone = Error::new(ErrorKind::Disconnected, "the peer has closed its side");
+            self.fail_calls(&gone, |_| true);
+            self.update_closing();
             let ending = self.ending.lock();
             drop(self.wait_until(ending, None, |ending| {
                 ending.written_out || ending.reason.is_some()
@@ -156,7 +161,7 @@ impl Connection {
                 CloseReason::Truncated,
                 Error::new(ErrorKind::Disconnected, "the stream ended inside a frame"),
             ),
-            StreamEnd::Error(error) if !said_goodbye => (CloseReason::Reset, error),
+            StreamEnd::Error(error) => (CloseReason::Reset, error),
             StreamEnd::Whole if has_goodbye && !said_goodbye => (
                 CloseReason::Ended,
                 Error::new(
@@ -164,7 +169,7 @@ impl Connection {
                     "the peer closed the connection without a goodbye",
                 ),
             ),
-            StreamEnd::Whole | StreamEnd::Error(_) => (
+            StreamEnd::Whole => (
                 CloseReason::Clean,
                 Error::new(ErrorKind::Closed, "the session is closed"),
             ),

@@ -184,7 +184,19 @@ impl<D: Dispatch> Reader<D> {
                     status,
                     size,
                 } => {
-                    connection.refuse(kind, sequence, &status, size)?;
+                    if kind == Kind::Reply {
+                        let mut reply = MessageRef::control(kind, sequence, &[]);
+                        reply.status = Some(status.as_ref());
+                        start += size;
+                        self.buffer.borrow_mut().consume_to(start);
+                        self.accept(&reply, size)?;
+                        if self.seat.has_handed_over() {
+                            self.return_to_order();
+                            return Ok(Parsed::HandedOver);
+                        }
+                        continue;
+                    }
+                    connection.refuse(kind, sequence, &status, size);
                     size
                 }
                 Decoded::Skipped { size } => {

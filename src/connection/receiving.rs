@@ -6,12 +6,11 @@ use std::time::Instant;
 
 use super::Connection;
 use super::buffer::ReadBuffer;
-use super::waiter::outcome;
 use super::writing::PONG;
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::decode_count;
 use crate::link::watch::Unfinished;
-use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
+use crate::message::{CodecId, Kind, MessageRef, MetadataRef};
 use crate::stats::bump;
 use crate::status::{Status, StatusRef};
 
@@ -98,34 +97,17 @@ impl Connection {
         self.budget.lock().spend(Instant::now())
     }
 
-    /// A whole frame that must not be guessed at.
-    pub(super) fn refuse(
-        &self,
-        kind: Kind,
-        sequence: u32,
-        status: &Status,
-        size: usize,
-    ) -> Result<(), Error> {
+    /// A push or call that must not be guessed at.
+    pub(super) fn refuse(&self, kind: Kind, sequence: u32, status: &Status, size: usize) {
+        if !kind.is_message() {
+            return;
+        }
         self.count_received(size, true);
-        match kind {
-            Kind::Call => {
-                self.call_came();
-                self.answer_status(sequence, status.as_ref());
-                Ok(())
-            }
-            Kind::Reply => {
-                let mut reply =
-                    MessageRef::new(kind, Route::Number(0), sequence, CodecId::BYTES, &[]);
-                reply.status = Some(status.as_ref());
-                if let Some(callback) = self.complete_call(&reply)? {
-                    self.guard(|| callback(outcome(&reply)));
-                }
-                Ok(())
-            }
-            _ => {
-                self.counters.dropped_pushes.fetch_add(1);
-                Ok(())
-            }
+        if kind == Kind::Call {
+            self.call_came();
+            self.answer_status(sequence, status.as_ref());
+        } else {
+            self.counters.dropped_pushes.fetch_add(1);
         }
     }
 

@@ -137,18 +137,33 @@ impl Connection {
         )
     }
 
-    /// Sends a frame of a push that several connections share.
-    pub(crate) fn send_shared(&self, frame: &Arc<[u8]>) -> Result<(), Error> {
-        if frame.len() > self.peer_limits.frame_bytes as usize {
-            return Err(self.too_large(frame.len()));
+    /// Sends a frame of a push that several connections share, with a body of this size.
+    pub(crate) fn send_shared(&self, frame: &Arc<[u8]>, body_bytes: usize) -> Result<(), Error> {
+        self.check_body(body_bytes)?;
+        self.check_frame(frame.len())?;
+        let admission = Admission::Within(Class::Request);
+        let put = if frame.len() <= ALONE {
+            // A small one is combined with others.
+            let copy = |bytes: &mut Vec<u8>| {
+                bytes.extend_from_slice(frame);
+                Ok(())
+            };
+            self.queue.append(admission, true, copy).map_err(|_| ())
+        } else {
+            let reserved = self.queue.reserve(frame.len(), Class::Request);
+            reserved
+                .map(|()| self.queue.append_shared(frame.clone()))
+                .map(|()| frame.len())
+                .map_err(|_| ())
+        };
+        match put {
+            Ok(waiting) => {
+                self.appended(Kind::Push, Company::Alone, waiting);
+                Ok(())
+            }
+            Err(()) if self.is_over() || self.is_closing() => Err(self.closed_error()),
+            Err(()) => Err(self.full()),
         }
-        match self.queue.reserve(frame.len(), Class::Request) {
-            Ok(()) => self.queue.append_shared(frame.clone()),
-            Err(Refusal::Full) => return Err(self.full()),
-            Err(Refusal::Closed) => return Err(self.closed_error()),
-        }
-        self.appended(Kind::Push, Company::Alone, frame.len());
-        Ok(())
     }
 
     /// Answers a call of the peer. What does not fit is replaced by a status, for which there
@@ -211,11 +226,17 @@ impl Connection {
 
     /// Tells the peer that nobody waits for the reply any more.
     pub(crate) fn send_cancel(&self, sequence: u32) {
-        if self.framing.protocol().carries(Kind::Cancel) {
-            let cancel = MessageRef::control(Kind::Cancel, sequence, &[]);
-            let waiting = self.put_control(|bytes| self.framing.encode(&cancel, bytes));
-            self.appended(Kind::Cancel, Company::Alone, waiting);
+        let waiting = self.put_cancel(sequence);
+        self.appended(Kind::Cancel, Company::Alone, waiting);
+    }
+
+    /// Puts a cancel into the queue, for somebody else to write.
+    pub(super) fn put_cancel(&self, sequence: u32) -> usize {
+        if !self.framing.protocol().carries(Kind::Cancel) {
+            return 0;
         }
+        let cancel = MessageRef::control(Kind::Cancel, sequence, &[]);
+        self.put_control(|bytes| self.framing.encode(&cancel, bytes))
     }
 
     /// Puts a control frame into the queue; one that a closed queue refuses is not missed.
@@ -224,50 +245,60 @@ impl Connection {
         self.queue.append(admission, false, encode).unwrap_or(0)
     }
 
+    /// Refuses here what the peer would not admit. Where it announces no limit, its own are
+    /// taken to be like this side's.
+    #[inline]
+    fn check_limits(&self, message: &MessageRef<'_>) -> Result<(), Error> {
+        self.check_body(message.body.len())?;
+        if let Route::Name(name) = message.route {
+            let most = self.config.limits.route_name_bytes;
+            check(
+                "bytes of a route name",
+                name.len(),
+                "route_name_bytes",
+                most,
+            )?;
+        }
+        if !message.metadata.is_empty() {
+            let bytes = message.metadata.encoded_len();
+            let most = self.peer_limits.metadata_bytes;
+            check("bytes of metadata", bytes, "metadata_bytes", most)?;
+            let pairs = message.metadata.iter().count();
+            let most = self.config.limits.metadata_pairs;
+            check("metadata pairs", pairs, "metadata_pairs", most)?;
+        }
+        Ok(())
+    }
+
+    fn check_frame(&self, bytes: usize) -> Result<(), Error> {
+        check(
+            "bytes of a frame",
+            bytes,
+            "frame_bytes",
+            self.peer_limits.frame_bytes,
+        )
+    }
+
+    fn check_body(&self, bytes: usize) -> Result<(), Error> {
+        check(
+            "bytes of a body",
+            bytes,
+            "body_bytes",
+            self.peer_limits.body_bytes,
+        )
+    }
+
     /// Appends the frame of a message that the peer admits; on error nothing was appended.
     pub(super) fn encode(
         &self,
         message: &MessageRef<'_>,
         frame: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if message.body.len() > self.peer_limits.body_bytes as usize {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
-                    "a body of {} bytes passes the limits.body_bytes = {} that the peer announced",
-                    message.body.len(),
-                    self.peer_limits.body_bytes
-                ),
-            ));
-        }
-        let metadata = message.metadata.encoded_len();
-        if metadata > self.peer_limits.metadata_bytes as usize {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
-                    "{metadata} bytes of metadata pass the limits.metadata_bytes = {} that the peer announced",
-                    self.peer_limits.metadata_bytes
-                ),
-            ));
-        }
+        self.check_limits(message)?;
         let start = frame.len();
         self.framing.encode(message, frame)?;
-        let size = frame.len() - start;
-        if size > self.peer_limits.frame_bytes as usize {
-            frame.truncate(start);
-            return Err(self.too_large(size));
-        }
-        Ok(())
-    }
-
-    fn too_large(&self, bytes: usize) -> Error {
-        Error::new(
-            ErrorKind::TooLarge,
-            format!(
-                "a frame of {bytes} bytes passes the limits.frame_bytes = {} that the peer announced",
-                self.peer_limits.frame_bytes
-            ),
-        )
+        self.check_frame(frame.len() - start)
+            .inspect_err(|_| frame.truncate(start))
     }
 
     /// Whether the protocol can say it; a clear error before anything is done.
@@ -288,4 +319,16 @@ fn too_many_calls(limits: &Limits) -> Error {
             limits.incoming_calls
         ),
     )
+}
+
+/// A limit, named where it is passed.
+#[inline]
+fn check(what: &str, size: usize, limit: &str, most: u32) -> Result<(), Error> {
+    if size <= most as usize {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::TooLarge,
+        format!("{size} {what} pass limits.{limit} = {most} of the peer"),
+    ))
 }

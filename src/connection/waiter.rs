@@ -20,6 +20,9 @@ const DONE: u8 = 2;
 /// How long a caller polls, giving its core away in between, before it sleeps.
 const POLL: Duration = Duration::from_micros(50);
 
+/// A buffer that one large reply has grown beyond this is not kept.
+const KEEP: usize = 64 << 10;
+
 /// How a call ended: with a reply that is not an error, or not.
 pub(crate) type Outcome<'a> = Result<&'a MessageRef<'a>, Error>;
 
@@ -103,6 +106,9 @@ impl Waiter {
                 let slot = fresh.slot.get_mut();
                 slot.outcome = None;
                 slot.body.clear();
+                if slot.body.capacity() > KEEP {
+                    slot.body = Vec::new();
+                }
                 waiter
             }
             // The thread that filled it has not let go of it yet.

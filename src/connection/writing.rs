@@ -256,8 +256,6 @@ impl Connection {
         let Some(chunk) = self.queue.take(half.take_chunk()) else {
             return self.fill_last(half);
         };
-        let peak = &self.counters.peak_batch_bytes;
-        peak.store(peak.load().max(chunk.bytes().len() as u64));
         half.chunk = chunk;
         true
     }

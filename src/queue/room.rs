@@ -109,11 +109,15 @@ impl Room {
         let (most_bytes, most, refusing) = match class {
             Class::Request => (request_bytes, requests, NO_REQUESTS | CLOSED),
             Class::Reply => (
-                request_bytes + self.bound.reply_reserve,
-                requests + self.bound.replies,
+                request_bytes.saturating_add(self.bound.reply_reserve),
+                requests.saturating_add(self.bound.replies),
                 CLOSED,
             ),
-            Class::Control => (BYTES as usize, requests + self.bound.replies, CLOSED),
+            Class::Control => (
+                usize::MAX,
+                requests.saturating_add(self.bound.replies),
+                CLOSED,
+            ),
         };
         let mut seen = self.used.load();
         loop {

@@ -19,6 +19,8 @@ const MOST: usize = 64;
 
 pub(super) struct Refusals {
     kept: Mutex<Vec<(Socket, Instant)>>,
+    /// Held while connections are kept, so that the timer runs that long.
+    timer: Mutex<Option<Arc<Timer>>>,
     me: Weak<Refusals>,
 }
 
@@ -26,6 +28,7 @@ impl Refusals {
     pub(super) fn new() -> Arc<Self> {
         Arc::new_cyclic(|me| Refusals {
             kept: Mutex::default(),
+            timer: Mutex::default(),
             me: me.clone(),
         })
     }
@@ -48,6 +51,7 @@ impl Refusals {
         if kept.len() == 1 {
             let me: Weak<dyn Timed> = self.me.clone();
             timer.schedule(now + SWEEP, me);
+            *self.timer.lock() = Some(timer);
         }
     }
 }
@@ -56,7 +60,11 @@ impl Timed for Refusals {
     fn on_time(&self, now: Instant) -> Option<Instant> {
         let mut kept = self.kept.lock();
         kept.retain(|(socket, until)| now < *until && !has_ended(socket));
-        (!kept.is_empty()).then(|| now + SWEEP)
+        if kept.is_empty() {
+            *self.timer.lock() = None;
+            return None;
+        }
+        Some(now + SWEEP)
     }
 }
 

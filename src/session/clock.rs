@@ -3,18 +3,18 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The present time, at most a few milliseconds late; reading it costs a tenth of the precise
-/// clock's time on virtual machines.
+/// The present time to within a tick of the system (10 ms or less), early or late; reading it
+/// costs a tenth of the precise clock's time on virtual machines.
 #[cfg(target_os = "linux")]
 pub(super) fn coarse_now() -> Instant {
     use rustix::time::{ClockId, clock_gettime};
 
-    static BASE: OnceLock<(Instant, Duration)> = OnceLock::new();
+    static BASE: OnceLock<(Duration, Instant)> = OnceLock::new();
     let read = || {
         let time = clock_gettime(ClockId::MonotonicCoarse);
         Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
     };
-    let (instant, base) = BASE.get_or_init(|| (Instant::now(), read()));
+    let (base, instant) = BASE.get_or_init(|| (read(), Instant::now()));
     *instant + read().saturating_sub(*base)
 }
 

@@ -11,6 +11,9 @@ use crate::connection::waiter::{Caller, Outcome, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Metadata, Route};
 
+/// From this time limit on the coarse clock will do for a callback.
+const COARSE: Duration = Duration::from_secs(1);
+
 /// A message that is being put together; see [`Session::request`].
 #[must_use = "nothing is sent before push, call or start"]
 #[derive(Debug)]
@@ -117,7 +120,14 @@ impl<'s, 'r> Request<'s, 'r> {
             callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
         };
         let caller = Caller::Callback(Box::new(callback));
-        self.open(&body, caller, coarse_now())?;
+        let limit = self
+            .limit
+            .unwrap_or(self.session.connection.config.timeouts.call);
+        let started = match limit < COARSE {
+            true => Instant::now(),
+            false => coarse_now(),
+        };
+        self.open(&body, caller, started)?;
         Ok(())
     }
 

@@ -389,3 +389,65 @@ fn the_close_of_a_stalled_peer_ends_at_its_limit_and_the_counts_add_up() {
         );
     });
 }
+
+#[test]
+fn a_close_has_its_own_limit_and_not_the_shorter_one_of_the_peer() {
+    within(Duration::from_secs(20), || {
+        let mut short = trunkline::Timeouts::default();
+        short.close = millis(300);
+        let (sender, responders) = mpsc::channel::<Responder>();
+        let server = Server::builder()
+            .on_call(1, move |cx, _| {
+                let (responder, deferred) = cx.defer();
+                sender.send(responder).unwrap();
+                deferred
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let client = Client::builder()
+            .timeouts(short)
+            .connect(server.local_address())
+            .unwrap();
+        let pending = client.request(1).start(b"").unwrap();
+        let responder = responders.recv_timeout(LIMIT).unwrap();
+        let closing = {
+            let session = client.session();
+            thread::spawn(move || session.shutdown(LIMIT).unwrap())
+        };
+        // The server says goodbye at once; the answer comes long after `timeouts.close`.
+        assert!(responders.recv_timeout(SECOND).is_err());
+        responder.reply(b"late");
+        assert_eq!(pending.wait().unwrap().body(), b"late");
+        let report = closing.join().unwrap();
+        assert_eq!(report.reason, CloseReason::Clean, "{report}");
+    });
+}
+
+#[test]
+fn a_call_to_a_client_whose_last_handle_is_gone_ends_at_once() {
+    within(Duration::from_secs(20), || {
+        let (sender, responders) = mpsc::channel::<Responder>();
+        let server = Server::builder().bind("127.0.0.1:0").unwrap();
+        let client = Client::builder()
+            .on_call(1, move |cx, _| {
+                let (responder, deferred) = cx.defer();
+                sender.send(responder).unwrap();
+                deferred
+            })
+            .connect(server.local_address())
+            .unwrap();
+        let session = server.hub().session(client.id()).unwrap();
+        let calling = thread::spawn(move || {
+            let error = session.call(1, b"").unwrap_err();
+            (error, Instant::now())
+        });
+        let responder = responders.recv_timeout(LIMIT).unwrap();
+        let begun = Instant::now();
+        drop(client);
+        let (error, ended) = calling.join().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:?}");
+        assert!(error.maybe_executed());
+        assert!(ended - begun < SECOND, "{:?}", ended - begun);
+        drop(responder);
+    });
+}

@@ -330,3 +330,26 @@ fn what_a_bare_protocol_cannot_carry_is_unsupported_and_nothing_is_written() {
         refused(protocol, &push, ErrorKind::Unsupported);
     }
 }
+
+#[test]
+fn optional_items_of_later_versions_collide_with_none_of_this_one() {
+    let mut push = MessageRef::new(Kind::Push, Route::Name("r"), 0, CodecId::BYTES, b"body");
+    push.parent = Some(7);
+    let mut plain = Vec::new();
+    Native.encode(&push, &mut plain).unwrap();
+    for unknown in (0x01..0x80).filter(|item| ![0x01, 0x02, 0x05, 0x06].contains(item)) {
+        // The item goes before all others.
+        let mut frame = plain.clone();
+        frame.splice(16..16, [unknown, 1, 0, 9]);
+        let length = u32::from_le_bytes(frame[0..4].try_into().unwrap()) + 4;
+        frame[0..4].copy_from_slice(&length.to_le_bytes());
+        let extension = u16::from_le_bytes(frame[6..8].try_into().unwrap()) + 4;
+        frame[6..8].copy_from_slice(&extension.to_le_bytes());
+        let decoded = Native.decode(&frame, &Limits::default()).unwrap();
+        let Decoded::Message { message, .. } = decoded else {
+            panic!("item {unknown:#04x}: {decoded:?}");
+        };
+        assert_eq!(message.route, Route::Name("r"));
+        assert_eq!(message.parent, Some(7));
+    }
+}

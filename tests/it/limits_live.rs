@@ -383,10 +383,7 @@ fn what_passes_a_limit_of_the_peer_is_refused_before_it_is_sent() {
         };
         client.push(3, [0; 9_000]).unwrap();
         let error = client.push(3, [0; 9_001]).unwrap_err();
-        too_large(
-            error,
-            "a body of 9001 bytes passes the limits.body_bytes = 9000",
-        );
+        too_large(error, "9001 bytes of a body pass limits.body_bytes = 9000");
         let error = client.call(1, [0; 9_001]).unwrap_err();
         too_large(error, "limits.body_bytes = 9000");
         // With metadata the frame is larger than the body by more than its header.
@@ -609,5 +606,50 @@ fn a_server_that_says_nothing_fails_the_connect_at_the_handshake_limit() {
             error.to_string().contains("timeouts.handshake = 300ms"),
             "{error}"
         );
+    });
+}
+
+#[test]
+fn what_the_peer_would_not_admit_is_refused_here_and_the_session_lives() {
+    within(Duration::from_secs(20), || {
+        let server = echo().bind("127.0.0.1:0").unwrap();
+        let client = Client::connect(server.local_address()).unwrap();
+        let mut many = client.request(1);
+        for _ in 0..65 {
+            many = many.meta("k", "v");
+        }
+        let error = many.call(b"").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error:?}");
+        assert!(error.to_string().contains("limits.metadata_pairs = 64"));
+        let name = "n".repeat(257);
+        let error = client.push(name.as_str(), b"").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooLarge, "{error:?}");
+        assert!(error.to_string().contains("limits.route_name_bytes = 256"));
+        client.call(1, b"").unwrap();
+
+        let mut small = Limits::server();
+        small.body_bytes = 100;
+        let modest = Client::builder()
+            .limits(small)
+            .connect(server.local_address())
+            .unwrap();
+        let sent = server.hub().broadcast(9, [0; 101]).unwrap();
+        assert_eq!((sent.queued, sent.full, sent.closed), (1, 1, 0));
+        modest.call(1, b"still there").unwrap();
+    });
+}
+
+#[test]
+fn refused_connections_are_let_go_of_though_no_session_ever_began() {
+    within(Duration::from_secs(20), || {
+        let server = Server::builder()
+            .on_accept(|_| Err(Status::new(Status::FORBIDDEN, "nobody")))
+            .bind("127.0.0.1:0")
+            .unwrap();
+        // More than are kept at a time: each must hear why, so the earlier ones were let go.
+        for round in 0..200 {
+            let error = Client::connect(server.local_address()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "round {round}: {error:?}");
+        }
     });
 }

@@ -28,5 +28,6 @@ mod intact;
 mod limits_live;
 mod nesting;
 mod order;
+mod protocols;
 mod support;
 mod threads;

@@ -99,10 +99,11 @@ pub(super) fn decode<'a>(
     let mut seen = 0;
     let mut items = Items::new(block);
     for (kind, payload) in items.by_ref() {
+        if seen & single(kind) != 0 {
+            return Err(malformed("an extension item comes twice"));
+        }
+        seen |= single(kind);
         match kind {
-            STATUS | ROUTE_NAME | TIME_LEFT | PARENT if seen & bit(kind) != 0 => {
-                return Err(malformed("an extension item comes twice"));
-            }
             STATUS => message.status = Some(status(payload)?),
             PAIR => {
                 if pair(payload).is_none() {
@@ -123,7 +124,6 @@ pub(super) fn decode<'a>(
             _ if kind & MUST_UNDERSTAND != 0 => unknown = Some(kind),
             _ => {}
         }
-        seen |= bit(kind);
     }
     if !items.rest().is_empty() {
         return Err(malformed("an extension item is cut"));
@@ -138,9 +138,15 @@ pub(super) fn decode<'a>(
     })
 }
 
-/// A bit for each item type that this version knows.
-fn bit(kind: u8) -> u32 {
-    1 << (kind & 0x1F)
+/// A bit for each item type that may come only once.
+fn single(kind: u8) -> u8 {
+    match kind {
+        STATUS => 1,
+        ROUTE_NAME => 2,
+        TIME_LEFT => 4,
+        PARENT => 8,
+        _ => 0,
+    }
 }
 
 fn check_metadata(pairs: usize, bytes: usize, limits: &Limits) -> Result<(), Error> {
