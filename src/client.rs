@@ -92,6 +92,7 @@ impl ClientBuilder {
     /// the address.
     pub fn connect(self, address: impl ToString) -> Result<Client, Error> {
         let handlers = Arc::new(self.handlers.build()?);
+        self.config.check()?;
         let config = Arc::new(self.config);
         let places = Places::take(2)?;
         let limit = deadline(Instant::now(), config.timeouts.connect);

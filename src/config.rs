@@ -10,6 +10,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, ErrorKind};
+
 /// How much of everything one side accepts and holds.
 ///
 /// Every limit is named in the error that it causes. Counts are messages or pairs, sizes are
@@ -110,7 +112,8 @@ impl Default for Limits {
     }
 }
 
-/// How long everything may take. [`Duration::MAX`] means no limit; zero fails at once.
+/// How long everything may take. [`Duration::MAX`] means no limit; zero fails as soon as there
+/// is anything to wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
@@ -130,7 +133,8 @@ pub struct Timeouts {
     pub push: Duration,
     /// A call waits for its reply. Default 30 s.
     pub call: Duration,
-    /// Nothing at all comes from the peer. Default no limit.
+    /// Nothing at all comes from the peer. Default no limit. Nothing is sent unasked yet, so a
+    /// limit also ends honest sessions on which nothing happens.
     pub idle: Duration,
     /// A close that this side did not wait for, or that the peer began. Default 5 s; then the
     /// connection is cut.
@@ -190,6 +194,55 @@ pub(crate) struct Config {
     pub(crate) timeouts: Timeouts,
     pub(crate) socket: SocketOptions,
     pub(crate) stack_bytes: Option<usize>,
+}
+
+impl Config {
+    /// Finds the settings with which nothing could ever work.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        let least = [
+            // A goodbye must fit.
+            ("limits.frame_bytes", limits.frame_bytes, 64),
+            ("limits.body_bytes", limits.body_bytes, 16),
+            ("limits.pending_calls", limits.pending_calls, 1),
+            ("limits.incoming_calls", limits.incoming_calls, 1),
+            ("limits.queued_bytes", limits.queued_bytes, 1),
+            ("limits.queued_messages", limits.queued_messages, 1),
+            ("limits.sessions", limits.sessions, 1),
+            (
+                "limits.sessions_per_address",
+                limits.sessions_per_address,
+                1,
+            ),
+        ];
+        for (name, value, least) in least {
+            if value < least {
+                let message = format!("{name} = {value} is below {least}");
+                return Err(Error::new(ErrorKind::InvalidInput, message));
+            }
+        }
+        // What the system takes.
+        let ranges = [
+            ("keepalive", self.socket.keepalive, 1_000, 32_767_000),
+            (
+                "user_timeout",
+                self.socket.user_timeout,
+                1,
+                i32::MAX as u128,
+            ),
+        ];
+        for (name, value, least, most) in ranges {
+            let Some(value) = value else {
+                continue;
+            };
+            if !(least..=most).contains(&value.as_millis()) {
+                let message =
+                    format!("socket option {name} = {value:?}: {least} to {most} ms are possible");
+                return Err(Error::new(ErrorKind::InvalidInput, message));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The moment at which a time limit that starts now passes; `None` for no limit.

@@ -120,6 +120,8 @@ pub(crate) struct Connection {
     is_closing: AtomicBool,
     /// The line is dead; only the report is still to come.
     over: AtomicBool,
+    /// It was this side that ended it.
+    cut: AtomicBool,
     delivery: Mutex<Delivery>,
     watch: Mutex<Watch>,
     budget: Mutex<Budget>,
@@ -181,6 +183,7 @@ impl Connection {
             closing: Mutex::new(Closing::default()),
             is_closing: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
             delivery: Mutex::new(Delivery::default()),
             watch: Mutex::new(Watch::new(&config.timeouts)),
             budget: Mutex::new(Budget::new(limits.control_frames_per_second, now)),

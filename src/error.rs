@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::status::Status;
@@ -136,6 +137,16 @@ impl Error {
         }))
     }
 
+    /// For codecs of your own: a value that cannot be encoded.
+    pub fn invalid_input(message: impl Into<Cow<'static, str>>) -> Self {
+        Error::new(ErrorKind::InvalidInput, message)
+    }
+
+    /// For codecs of your own: a body that does not decode.
+    pub fn bad_body(message: impl Into<Cow<'static, str>>) -> Self {
+        Error::new(ErrorKind::BadBody, message)
+    }
+
     /// The same error for a call that the peer may execute all the same.
     pub(crate) fn after_sending(kind: ErrorKind, message: &'static str) -> Self {
         Error(Arc::new(Inner {
@@ -259,6 +270,20 @@ impl From<Error> for Status {
             _ => Status::HANDLER_FAILED,
         };
         Status::new(code, error.to_string())
+    }
+}
+
+/// Runs user code; `None` if it panicked. What it panicked with is dropped here, where even a
+/// panic of that does no harm.
+pub(crate) fn caught<R>(run: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(second);
+            }
+            None
+        }
     }
 }
 

@@ -6,12 +6,11 @@ mod reply;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::codec::Body;
 use crate::connection::{CloseReport, Connection, Dispatch};
-use crate::error::Error;
+use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
 use crate::session::Session;
@@ -78,7 +77,7 @@ impl Handlers {
     pub(crate) fn report(&self, error: &Error) {
         if let Some(hook) = &self.error {
             // A panic in the hook has nowhere to go; the panic hook has shown it.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook(error)));
+            let _ = caught(|| hook(error));
         }
     }
 }
@@ -120,8 +119,7 @@ impl Dispatch for Router {
         let hub = self.member.as_ref().map(Member::hub);
         let context = Context::new(connection, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
-        let ended = catch_unwind(AssertUnwindSafe(|| handler(&context, body)));
-        if ended.is_err() {
+        if caught(|| handler(&context, body)).is_none() {
             connection.counters.panics.fetch_add(1);
             context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
         }

@@ -59,6 +59,11 @@ impl Connection {
         Some(ThreadGuard(me))
     }
 
+    /// Whether this side has cut the line: what is still there to be read is not handed on.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
     /// Whether the line is dead.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
@@ -103,6 +108,9 @@ impl Connection {
         }
         ending.reason = Some((reason, error.clone()));
         drop(ending);
+        if reason == CloseReason::Cut {
+            self.cut.store(true, Ordering::SeqCst);
+        }
         self.queue.close();
         if let Some(socket) = self.socket.lock().take() {
             let _ = socket.shutdown(std::net::Shutdown::Both);
@@ -184,16 +192,26 @@ impl Connection {
         drop(ending);
         let sent = self.counters.sent();
         let confirmed = self.delivery.lock().confirmed(sent);
+        let has_goodbye = self.framing.protocol().carries(Kind::Goodbye);
         let said_goodbye = self.closing.lock().has_received_goodbye();
         let ending = self.ending.lock();
         let unconfirmed = sent.less(confirmed);
         let nothing_lost = unconfirmed.messages == 0 && ending.not_written.messages == 0;
         let (reason, error) = match &ending.reason {
-            None | Some((CloseReason::Clean, _)) => (CloseReason::Clean, None),
             // The peer left after its goodbye without waiting for ours.
             Some((CloseReason::Reset, _)) if said_goodbye && nothing_lost => {
                 (CloseReason::Clean, None)
             }
+            None | Some((CloseReason::Clean, _)) if nothing_lost || !has_goodbye => {
+                (CloseReason::Clean, None)
+            }
+            None | Some((CloseReason::Clean, _)) => (
+                CloseReason::Ended,
+                Some(Error::new(
+                    ErrorKind::Disconnected,
+                    "the peer ended the session before it had confirmed everything",
+                )),
+            ),
             Some((reason, error)) => (*reason, Some(error.clone())),
         };
         CloseReport {

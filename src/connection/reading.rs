@@ -127,6 +127,7 @@ impl<D: Dispatch> Reader<D> {
         loop {
             let needed = match self.parse() {
                 Ok(Parsed::HandedOver) => return Ok(()),
+                Ok(Parsed::Cut) => return Err(StreamEnd::Whole),
                 Ok(Parsed::NeedsMore(needed)) => needed,
                 Err(error) => {
                     self.connection().fail(error);
@@ -163,6 +164,9 @@ impl<D: Dispatch> Reader<D> {
         let connection = self.connection();
         let limits = &connection.config.limits;
         loop {
+            if connection.is_cut() {
+                return Ok(Parsed::Cut);
+            }
             let input = bytes.get(start..end).unwrap_or_default();
             let size = match connection.framing.decode(input, limits)? {
                 Decoded::Incomplete { needed } => {
@@ -362,6 +366,8 @@ impl<D: Dispatch> Reader<D> {
 enum Parsed {
     /// Another thread reads now.
     HandedOver,
+    /// This side has ended the connection.
+    Cut,
     /// No complete frame is left; so many bytes make up the next, if that is known.
     NeedsMore(Option<usize>),
 }

@@ -1,13 +1,12 @@
 //! What the reader does beside running handlers: counts, answers by itself, control frames.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Connection;
 use super::buffer::ReadBuffer;
 use super::writing::PONG;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, caught};
 use crate::link::delivery::decode_count;
 use crate::link::watch::Unfinished;
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef};
@@ -145,7 +144,7 @@ impl Connection {
 
     /// Runs user code; a panic is counted and goes no further.
     pub(crate) fn guard(&self, run: impl FnOnce()) {
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        if caught(run).is_none() {
             self.counters.panics.fetch_add(1);
         }
     }

@@ -36,6 +36,12 @@ impl<'a> From<&'a str> for Route<'a> {
     }
 }
 
+impl<'a> From<&'a String> for Route<'a> {
+    fn from(name: &'a String) -> Self {
+        Route::Name(name)
+    }
+}
+
 impl<'a> From<&'a OwnedRoute> for Route<'a> {
     fn from(route: &'a OwnedRoute) -> Self {
         route.as_route()

@@ -111,12 +111,13 @@ impl<'a> Context<'a> {
     }
 
     pub(super) fn answer(&self, body: impl IntoBody) {
-        if !self.settled.replace(true) {
+        if !self.settled.get() {
             crate::session::answer(
                 self.connection,
                 self.message.sequence,
                 self.metadata.borrow().as_ref(),
                 &body,
+                || self.settled.set(true),
             );
         }
     }

@@ -39,6 +39,11 @@ impl<T: IntoReply> IntoReply for Result<T, Status> {
     fn into_reply(self, to: ReplyTo<'_, '_>) {
         match self {
             Ok(reply) => reply.into_reply(to),
+            // A status that says "no error" is none to fail with.
+            Err(status) if status.code() == Status::OK => to.status(&Status::new(
+                Status::HANDLER_FAILED,
+                "the handler failed with status 0",
+            )),
             Err(status) => to.status(&status),
         }
     }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use super::admission::Ticket;
 use crate::connection::handshake::{self, Greeting, refusal};
 use crate::connection::threads::{self, Places};
 use crate::connection::{Agreed, Connection, prepare, socket};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, caught};
 use crate::hub::Member;
 use crate::protocol::native::handshake::PeerLimits;
 use crate::router::Router;
@@ -146,7 +145,7 @@ impl Shared {
     fn check(&self, peer: SocketAddr) -> Result<Ticket, Status> {
         let ticket = self.admission.admit(peer.ip())?;
         if let Some(hook) = &self.accept_hook {
-            catch_unwind(AssertUnwindSafe(|| hook(peer))).unwrap_or_else(|_| {
+            caught(|| hook(peer)).unwrap_or_else(|| {
                 Err(Status::new(Status::FORBIDDEN, "the accept hook panicked"))
             })?;
         }

@@ -90,7 +90,9 @@ impl<'s, 'r> Request<'s, 'r> {
         self.start(body)?.wait_with(read)
     }
 
-    /// Sends it as a call and returns at once; wait for the reply with the [`Pending`].
+    /// Sends it as a call and returns without waiting for the reply; do that with the
+    /// [`Pending`]. It waits, up to the time limit, for room in the queue and among the calls in
+    /// flight.
     ///
     /// # Errors
     /// As [`Session::call`], before the call is sent.
@@ -104,8 +106,8 @@ impl<'s, 'r> Request<'s, 'r> {
         ))
     }
 
-    /// Sends it as a call and returns at once; `callback` is lent the reply's body, once,
-    /// without any lock held: on the connection's reader thread when the reply comes, or on
+    /// Sends it as a call and returns as [`start`](Request::start) does; `callback` is lent the
+    /// reply's body, once, without any lock held: on the connection's reader thread when the reply comes, or on
     /// the callback thread when the call ends otherwise. For many calls in flight this is the
     /// cheapest way: what callbacks send goes out together.
     ///

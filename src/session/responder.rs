@@ -39,9 +39,10 @@ impl Responder {
     /// Answers with a body. An answer to a session that has ended goes nowhere; one that the
     /// peer does not admit is replaced by a status.
     pub fn reply(mut self, body: impl IntoBody) {
-        if !std::mem::replace(&mut self.answered, true) {
-            let metadata = self.metadata.as_ref();
-            answer(&self.connection, self.sequence, metadata, &body);
+        if !self.answered {
+            let (metadata, answered) = (self.metadata.as_ref(), &mut self.answered);
+            let settle = || *answered = true;
+            answer(&self.connection, self.sequence, metadata, &body, settle);
         }
     }
 
@@ -64,18 +65,24 @@ impl Responder {
     }
 }
 
-/// Encodes and sends an answer.
+/// Encodes and sends an answer. `settle` runs in between: an encoder that panics leaves the
+/// call to whoever answers panics.
 pub(crate) fn answer(
     connection: &Connection,
     sequence: u32,
     metadata: MetadataRef<'_>,
     body: &impl IntoBody,
+    settle: impl FnOnce(),
 ) {
+    let mut settle = Some(settle);
+    let mut settled = || settle.take().into_iter().for_each(|settle| settle());
     let sent = with_bytes(body, |codec, bytes| {
+        settled();
         connection.reply(sequence, None, metadata, codec, bytes);
         Ok(())
     });
     if let Err(error) = sent {
+        settled();
         let status = Status::from(error);
         let status = Some(status.as_ref());
         connection.reply(sequence, status, metadata, CodecId::BYTES, &[]);

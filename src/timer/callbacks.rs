@@ -5,6 +5,8 @@ use std::thread;
 use crossbeam::channel::{Sender, unbounded};
 use parking_lot::Mutex;
 
+use crate::error::caught;
+
 /// A piece of user code.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
@@ -28,7 +30,7 @@ impl Callbacks {
             .spawn(move || {
                 for job in receiver {
                     // A panic of one callback is its own; the hook has reported it.
-                    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+                    let _ = caught(job);
                 }
             });
         // Without a thread the job, and with it the callback, is dropped; the next one tries

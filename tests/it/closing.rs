@@ -451,3 +451,56 @@ fn a_call_to_a_client_whose_last_handle_is_gone_ends_at_once() {
         drop(responder);
     });
 }
+
+/// A server that handles its pushes slowly, and a client that has sent it many.
+fn slow_server(pushes: u32) -> (Server, Arc<AtomicUsize>, Client) {
+    let handled = Arc::new(AtomicUsize::new(0));
+    let counted = handled.clone();
+    let server = Server::builder()
+        .on_push(1, move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(millis(10));
+        })
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let client = Client::connect(server.local_address()).unwrap();
+    for _ in 0..pushes {
+        client.push(1, b"slow").unwrap();
+    }
+    client.flush(LIMIT).unwrap();
+    (server, handled, client)
+}
+
+#[test]
+fn a_close_that_the_peer_cut_short_is_not_called_clean() {
+    within(Duration::from_secs(20), || {
+        let (server, _, client) = slow_server(200);
+        server.shutdown(millis(300)).unwrap();
+        let report = client.wait_closed(LIMIT).unwrap();
+        assert_ne!(report.reason, CloseReason::Clean, "{report}");
+        assert!(
+            report.error.is_some() && report.unconfirmed.messages > 0,
+            "{report}"
+        );
+    });
+}
+
+#[test]
+fn what_this_side_has_cut_is_not_handled_any_more() {
+    within(Duration::from_secs(20), || {
+        let (server, handled, client) = slow_server(2_000);
+        let session = server.hub().session(client.id()).unwrap();
+        session.abort();
+        let report = session.wait_closed(SECOND).unwrap();
+        let after = handled.load(Ordering::SeqCst);
+        assert_eq!(report.received.messages as usize, after);
+        assert!(after < 1_000, "{after}");
+        assert!(server.hub().is_empty());
+
+        let (server, handled, _client) = slow_server(2_000);
+        server.shutdown(millis(100)).unwrap();
+        let after = handled.load(Ordering::SeqCst);
+        thread::sleep(millis(100));
+        assert!(handled.load(Ordering::SeqCst) <= after + 1);
+    });
+}

@@ -617,3 +617,60 @@ fn handlers_of_one_session_run_one_at_a_time() {
         assert_eq!(most.load(Ordering::SeqCst), 1);
     });
 }
+
+/// A body whose encoder panics.
+struct Panics;
+
+impl trunkline::IntoBody for Panics {
+    fn codec(&self) -> trunkline::CodecId {
+        trunkline::CodecId::BYTES
+    }
+
+    fn bytes<'a>(&'a self, _: &'a mut Vec<u8>) -> Result<&'a [u8], trunkline::Error> {
+        panic!("this body cannot be encoded")
+    }
+}
+
+/// A panic that panics once more when it is dropped.
+struct PanicsAgain;
+
+impl Drop for PanicsAgain {
+    fn drop(&mut self) {
+        panic!("and again")
+    }
+}
+
+#[test]
+fn an_answer_whose_encoder_panics_is_answered_all_the_same() {
+    within(Duration::from_secs(20), || {
+        let server = Server::builder()
+            .on_call(1, |_, _| Panics)
+            .on_call(2, |cx, _| cx.reply(Panics))
+            .on_call(3, |cx, _| {
+                let (responder, deferred) = cx.defer();
+                std::thread::spawn(move || responder.reply(Panics));
+                deferred
+            })
+            .on_call(4, |_, _| -> () { std::panic::panic_any(PanicsAgain) })
+            .on_call(5, |_, _| Err::<(), _>(Status::new(0, "fine?")))
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let client = Client::connect(server.local_address()).unwrap();
+        for (route, code) in [
+            (1, Status::HANDLER_PANICKED),
+            (2, Status::HANDLER_PANICKED),
+            (3, Status::NO_REPLY),
+            (4, Status::HANDLER_PANICKED),
+            (5, Status::HANDLER_FAILED),
+            (1, Status::HANDLER_PANICKED),
+        ] {
+            let error = client.call(route, b"").unwrap_err();
+            assert_eq!(
+                error.status().map(Status::code),
+                Some(code),
+                "route {route}"
+            );
+        }
+        assert_eq!(client.stats().calls_in_flight, 0);
+    });
+}
