@@ -132,7 +132,7 @@
 //!
 //! The report counts messages and bytes: those *not written* never left this process, those
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
-//! After a clean close all are confirmed. Nothing is ever sent twice.
+//! After a clean close in the native protocol all are confirmed. Nothing is ever sent twice.
 //!
 //! # Protocols
 //!
