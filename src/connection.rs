@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     role: Mutex<WriteHalf>,
     bell: Bell,
     writer_started: AtomicBool,
-    /// The kernel took no more; the writer thread waits until it does.
+    /// It is the writer thread's turn: the kernel took no more, or a sender left the rest.
     blocked: AtomicBool,
     /// Control frames that the writer role must write, as bits.
     due: AtomicU8,

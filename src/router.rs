@@ -12,7 +12,7 @@ use crate::codec::Body;
 use crate::connection::{CloseReport, Connection, Dispatch};
 use crate::error::{Error, caught};
 use crate::hub::Member;
-use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
+use crate::message::{Kind, MessageRef, MetadataRef, Route};
 use crate::session::Session;
 use crate::status::{Status, StatusRef};
 
@@ -150,11 +150,5 @@ fn no_handler(connection: &Arc<Connection>, message: &MessageRef<'_>) {
         text: &text,
         cause: "",
     };
-    connection.reply(
-        message.sequence,
-        Some(status),
-        MetadataRef::EMPTY,
-        CodecId::BYTES,
-        &[],
-    );
+    connection.reply_status(message.sequence, status, MetadataRef::EMPTY);
 }

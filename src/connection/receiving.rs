@@ -9,7 +9,7 @@ use super::writing::PONG;
 use crate::error::{Error, ErrorKind, caught};
 use crate::link::delivery::decode_count;
 use crate::link::watch::Unfinished;
-use crate::message::{CodecId, Kind, MessageRef, MetadataRef};
+use crate::message::{Kind, MessageRef, MetadataRef};
 use crate::stats::bump;
 use crate::status::{Status, StatusRef};
 
@@ -133,13 +133,7 @@ impl Connection {
     }
 
     fn answer_status(&self, sequence: u32, status: StatusRef<'_>) {
-        self.reply(
-            sequence,
-            Some(status),
-            MetadataRef::EMPTY,
-            CodecId::BYTES,
-            &[],
-        );
+        self.reply_status(sequence, status, MetadataRef::EMPTY);
     }
 
     /// Runs user code; a panic is counted and goes no further.

@@ -205,6 +205,16 @@ impl Connection {
         self.incoming_answered();
     }
 
+    /// Answers a call of the peer with an error status.
+    pub(crate) fn reply_status(
+        &self,
+        sequence: u32,
+        status: StatusRef<'_>,
+        metadata: MetadataRef<'_>,
+    ) {
+        self.reply(sequence, Some(status), metadata, CodecId::BYTES, &[]);
+    }
+
     fn send_reply(&self, reply: &MessageRef<'_>, class: Class) -> Result<(), Error> {
         match self.put(reply, class) {
             Ok(waiting) => {

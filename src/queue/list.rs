@@ -1,4 +1,4 @@
-//! The list that holds the frames: crossbeam's, or a locked one in loom's models, which prove
+//! The list of frames put aside: crossbeam's, or a locked one in loom's models, which prove
 //! the protocol around the list and not crossbeam itself.
 
 #[cfg(not(loom))]

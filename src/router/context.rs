@@ -101,12 +101,11 @@ impl<'a> Context<'a> {
         self.metadata.borrow_mut().push(key, value)
     }
 
-    /// Answers at once, without a copy of the body; the handler returns the result.
+    /// Answers without an allocation for the body; the handler returns the result.
     ///
     /// Of several answers the first counts. A push has no answer.
     pub fn reply(&self, body: impl IntoBody) -> Replied {
         self.answer(body);
-        // The handler may go on.
         Replied(())
     }
 
@@ -150,12 +149,10 @@ impl<'a> Context<'a> {
 
     fn answer_with(&self, status: StatusRef<'_>) {
         if !self.settled.replace(true) {
-            self.connection.reply(
+            self.connection.reply_status(
                 self.message.sequence,
-                Some(status),
+                status,
                 self.metadata.borrow().as_ref(),
-                CodecId::BYTES,
-                &[],
             );
         }
     }

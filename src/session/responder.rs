@@ -7,7 +7,7 @@ use super::with_bytes;
 use crate::codec::IntoBody;
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::message::{CodecId, Metadata, MetadataRef};
+use crate::message::{Metadata, MetadataRef};
 use crate::status::{Status, StatusRef};
 
 /// The duty to answer one call. Dropping it answers status [`Status::NO_REPLY`].
@@ -54,14 +54,8 @@ impl Responder {
     }
 
     fn send_status(&self, status: StatusRef<'_>) {
-        self.connection.reply(
-            self.sequence,
-            Some(status),
-            self.metadata.as_ref(),
-            CodecId::BYTES,
-            &[],
-        );
-        // In a handler, which may go on, the answer is gathered.
+        self.connection
+            .reply_status(self.sequence, status, self.metadata.as_ref());
     }
 }
 
@@ -84,8 +78,7 @@ pub(crate) fn answer(
     if let Err(error) = sent {
         settled();
         let status = Status::from(error);
-        let status = Some(status.as_ref());
-        connection.reply(sequence, status, metadata, CodecId::BYTES, &[]);
+        connection.reply_status(sequence, status.as_ref(), metadata);
     }
 }
 
