@@ -1,8 +1,6 @@
 //! What the tests on live sockets share: a watchdog, a peer made by hand, child processes, and
 //! what the system says about this process.
 
-#![allow(dead_code)]
-
 pub(crate) mod bodies;
 pub(crate) mod proxy;
 

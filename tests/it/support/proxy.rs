@@ -134,11 +134,6 @@ impl Proxy {
             .unwrap();
         state.open_ways == 0
     }
-
-    /// Makes an event happen now.
-    pub(crate) fn happen(&self, event: Event) {
-        self.line.happen(event);
-    }
 }
 
 impl Line {
