@@ -45,15 +45,12 @@ impl OpenCalls {
         self.calls.open_calls()
     }
 
-    /// Nobody waits for a call with this deadline: the timer is to end it. The answer is
-    /// whether it has to be told.
-    fn watch(&mut self, deadline: Option<Instant>) -> bool {
-        let is_earlier =
-            deadline.is_some_and(|new| self.watched.is_none_or(|watched| new < watched));
-        if is_earlier {
-            self.watched = deadline;
-        }
-        is_earlier
+    /// Nobody waits for a call with this deadline: the timer is to end it. The answer is the
+    /// time that it has to be told.
+    fn watch(&mut self, deadline: Option<Instant>) -> Option<Instant> {
+        let earlier = deadline.filter(|new| self.watched.is_none_or(|watched| *new < watched))?;
+        self.watched = Some(earlier);
+        Some(earlier)
     }
 }
 
@@ -70,7 +67,8 @@ impl Connection {
         self.check_carries(Kind::Call)?;
         let bytes = message.body.len() + OVERHEAD;
         let runs_callback = matches!(caller, Caller::Callback(_));
-        let (sequence, company) = self.admit_call(bytes, caller, deadline)?;
+        let watch = deadline.filter(|_| runs_callback);
+        let (sequence, company) = self.admit_call(bytes, caller, deadline, watch)?;
         message.sequence = sequence;
         message.parent = seat::parent_on(self);
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
@@ -91,21 +89,21 @@ impl Connection {
         bytes: usize,
         mut caller: Caller,
         deadline: Option<Instant>,
+        watch: Option<Instant>,
     ) -> Result<(u32, Company), Error> {
-        let runs_callback = matches!(caller, Caller::Callback(_));
         let mut open = self.calls.lock();
         loop {
             match open.calls.open(caller, bytes, deadline) {
                 Ok(sequence) => {
                     bump(&self.counters.calls_sent, 1);
-                    let is_unwatched = runs_callback && open.watch(deadline);
+                    let check = open.watch(watch);
                     let company = match open.calls.open_calls() {
                         1 => Company::Alone,
                         _ => Company::Crowded,
                     };
                     drop(open);
-                    if let Some(deadline) = deadline.filter(|_| is_unwatched) {
-                        self.schedule(deadline);
+                    if let Some(check) = check {
+                        self.schedule(check);
                     }
                     return Ok((sequence, company));
                 }
@@ -194,10 +192,10 @@ impl Connection {
             Some(caller) => *caller = Caller::Callback(callback),
             None => return Err(callback),
         }
-        let is_unwatched = open.watch(deadline);
+        let check = open.watch(deadline);
         drop(open);
-        if let Some(deadline) = deadline.filter(|_| is_unwatched) {
-            self.schedule(deadline);
+        if let Some(check) = check {
+            self.schedule(check);
         }
         Ok(())
     }
