@@ -640,21 +640,6 @@ fn what_the_peer_would_not_admit_is_refused_here_and_the_session_lives() {
 }
 
 #[test]
-fn refused_connections_are_let_go_of_though_no_session_ever_began() {
-    within(Duration::from_secs(20), || {
-        let server = Server::builder()
-            .on_accept(|_| Err(Status::new(Status::FORBIDDEN, "nobody")))
-            .bind("127.0.0.1:0")
-            .unwrap();
-        // More than are kept at a time: each must hear why, so the earlier ones were let go.
-        for round in 0..200 {
-            let error = Client::connect(server.local_address()).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Refused, "round {round}: {error:?}");
-        }
-    });
-}
-
-#[test]
 fn settings_that_can_never_work_are_refused_by_name() {
     let mut settings: Vec<(Limits, trunkline::SocketOptions, &str)> = Vec::new();
     let mut limit = |set: fn(&mut Limits), name| {

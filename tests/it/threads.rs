@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trunkline::{Client, CloseReason, Server, Session};
+use trunkline::{Client, CloseReason, Server, Session, Status};
 
 use crate::support::{
     LIMIT, RawPeer, child, child_role, descriptor_count, eventually, millis, resident_bytes,
@@ -351,5 +351,27 @@ fn a_clean_close_ends_the_stream_for_the_peer() {
         assert!(!closing.is_finished());
         peer.close(0, 0);
         assert_eq!(closing.join().unwrap().reason, CloseReason::Clean);
+    });
+}
+
+#[test]
+fn refused_connections_are_let_go_of_though_no_session_ever_began() {
+    const TEST: &str = "threads::refused_connections_are_let_go_of_though_no_session_ever_began";
+    alone(TEST, Duration::from_secs(20), || {
+        let server = Server::builder()
+            .on_accept(|_| Err(Status::new(Status::FORBIDDEN, "nobody")))
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let at_first = (thread_count(), descriptor_count());
+        for _ in 0..100 {
+            let error = Client::connect(server.local_address()).unwrap_err();
+            assert_eq!(error.kind(), trunkline::ErrorKind::Refused, "{error:?}");
+        }
+        let as_at_first = || (thread_count(), descriptor_count()) == at_first;
+        assert!(
+            eventually(3 * SECOND, as_at_first),
+            "{}",
+            descriptor_count()
+        );
     });
 }
