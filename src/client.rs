@@ -2,13 +2,17 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
+use socket2::Socket;
+
+use crate::address::Address;
 use crate::config::{Config, deadline};
 use crate::connection::handshake::Greeting;
 use crate::connection::threads::Places;
-use crate::connection::{Agreed, Connection, socket, start};
+use crate::connection::{Agreed, Connection, dial, socket, start};
 use crate::error::Error;
 use crate::message::SessionId;
 use crate::protocol::Framing;
@@ -43,6 +47,15 @@ impl Client {
     /// As [`ClientBuilder::connect`].
     pub fn connect(address: impl ToString) -> Result<Client, Error> {
         Client::builder().connect(address)
+    }
+
+    /// Connects over a stream that was opened elsewhere, with all defaults and no handlers; see
+    /// [`ClientBuilder::from_stream`].
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::from_stream`].
+    pub fn from_stream(stream: impl Into<OwnedFd>) -> Result<Client, Error> {
+        Client::builder().from_stream(stream)
     }
 
     /// Sets handlers, limits and options before connecting.
@@ -82,21 +95,45 @@ pub struct ClientBuilder {
 impl ClientBuilder {
     handler_methods!();
 
-    /// Connects to `HOST:PORT`: a name, an IPv4 address, or an IPv6 address in brackets. All
-    /// addresses of a name are tried in turn, within `timeouts.connect`. It returns after the
-    /// server's welcome.
+    /// Connects to `HOST:PORT`: a name, an IPv4 address, or an IPv6 address in brackets; to
+    /// `unix:/PATH`; or, on Linux, to `unix:@NAME`. All addresses of a name are tried in turn,
+    /// within `timeouts.connect`. It returns after the server's welcome.
     ///
     /// # Errors
     /// `ConnectFailed`, `Timeout`, `WrongProtocol` if something else listens there, `Version`,
     /// `Refused` or `Overloaded` by the server, `InvalidInput` for mistakes in the builder or
     /// the address.
     pub fn connect(self, address: impl ToString) -> Result<Client, Error> {
+        self.connect_over(|config| {
+            let limit = deadline(Instant::now(), config.timeouts.connect);
+            dial::dial(&address.to_string(), &config.socket, limit)
+        })
+    }
+
+    /// Connects over a stream that was opened elsewhere: a `TcpStream`, a `UnixStream` (of a
+    /// pair, say), or an inherited descriptor. It returns after the server's welcome. The
+    /// stream belongs to the client from now on.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is not a connected stream socket, and as
+    /// [`connect`](Self::connect) after dialling.
+    pub fn from_stream(self, stream: impl Into<OwnedFd>) -> Result<Client, Error> {
+        self.connect_over(|config| {
+            let socket = socket::adopt_stream(stream.into(), &config.socket)?;
+            let peer = socket::peer_address(&socket);
+            Ok((socket, peer))
+        })
+    }
+
+    fn connect_over(
+        self,
+        open: impl FnOnce(&Config) -> Result<(Socket, Address), Error>,
+    ) -> Result<Client, Error> {
         let handlers = Arc::new(self.handlers.build()?);
         self.config.check()?;
         let config = Arc::new(self.config);
         let places = Places::take(2)?;
-        let limit = deadline(Instant::now(), config.timeouts.connect);
-        let (socket, peer) = socket::dial(&address.to_string(), &config.socket, limit)?;
+        let (socket, peer) = open(&config)?;
         let (agreed, received) = if self.framing.has_handshake() {
             let mut greeting = Greeting::new(&socket, config.timeouts.handshake);
             let agreed = greeting.greet(&config)?;

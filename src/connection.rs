@@ -10,14 +10,16 @@
 //!   what such a thread knows about itself
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
-//! - `handshake`, `socket`, `threads`: what comes before
+//! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 
 mod buffer;
 pub(crate) mod calling;
 mod closing;
+pub(crate) mod dial;
 pub(crate) mod ending;
 mod gathering;
 pub(crate) mod handshake;
+pub(crate) mod listen;
 mod order;
 mod output;
 mod reading;
@@ -30,7 +32,6 @@ pub(crate) mod threads;
 pub(crate) mod waiter;
 mod writing;
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -39,6 +40,7 @@ use crossbeam::atomic::AtomicCell;
 use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
 
+use crate::address::Address;
 use crate::config::Config;
 use crate::error::Error;
 use crate::link::closing::Closing;
@@ -60,6 +62,7 @@ pub(crate) use self::reading::{prepare, start};
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
 pub(crate) use self::sending::Wait;
+pub use self::socket::OpenSocket;
 pub(crate) use self::writing::Company;
 
 /// No check is scheduled.
@@ -88,8 +91,8 @@ pub(crate) struct Agreed {
 /// One connection, shared by its threads and all who send on it.
 pub(crate) struct Connection {
     pub(crate) id: SessionId,
-    pub(crate) peer: SocketAddr,
-    pub(crate) local: SocketAddr,
+    pub(crate) peer: Address,
+    pub(crate) local: Address,
     pub(crate) framing: Framing,
     pub(crate) config: Arc<Config>,
     pub(crate) counters: Counters,
@@ -139,18 +142,14 @@ impl Connection {
     /// A connection over a socket that has passed its handshake. No thread runs yet.
     pub(crate) fn new(
         socket: Arc<Socket>,
-        peer: SocketAddr,
+        peer: Address,
         framing: Framing,
         config: Arc<Config>,
         agreed: Agreed,
     ) -> Result<Arc<Connection>, Error> {
         let timer = Timer::shared()?;
         let now = Instant::now();
-        let local = socket
-            .local_addr()
-            .ok()
-            .and_then(|local| local.as_socket())
-            .unwrap_or(peer);
+        let local = socket::local_address(&socket);
         let limits = config.limits.clone();
         let bound = Bound {
             bytes: limits.queued_bytes as usize,
@@ -260,6 +259,11 @@ impl Connection {
                 None
             }
         }
+    }
+
+    /// A handle to the socket, until the end of the connection.
+    pub(crate) fn open_socket(&self) -> Option<OpenSocket> {
+        self.socket.lock().clone().map(OpenSocket::new)
     }
 
     /// Whether pushes and calls are refused because the session closes.

@@ -141,6 +141,7 @@
 //! [`protocol`] says what each can carry, and what it cannot is refused with
 //! [`ErrorKind::Unsupported`].
 
+pub mod address;
 pub mod client;
 pub mod codec;
 pub mod config;
@@ -158,10 +159,11 @@ pub mod stats;
 pub mod status;
 mod timer;
 
+pub use address::Address;
 pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
 pub use config::{Limits, SocketOptions, Timeouts};
-pub use connection::{CloseReason, CloseReport};
+pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Hub, Sent};
 pub use message::{CodecId, Kind, Metadata, MetadataRef, Route, SessionId};

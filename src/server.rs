@@ -2,11 +2,12 @@
 
 mod accept;
 mod admission;
+mod builder;
 mod refusal;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,22 +15,32 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
 
+use crate::address::{Address, UnixAddress, UnixName};
 use crate::config::{Config, deadline};
-use crate::connection::threads::{self, Places};
-use crate::connection::{CloseReason, CloseReport, LAST_STEPS, before_wait, is_handling, socket};
+use crate::connection::listen::Listener;
+use crate::connection::{
+    CloseReason, CloseReport, LAST_STEPS, OpenSocket, before_wait, is_handling, socket,
+};
 use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
 use crate::protocol::Framing;
-use crate::router::{Handlers, HandlersBuilder, handler_methods};
+use crate::router::Handlers;
 use crate::session::Session;
 use crate::stats::{Count, Stats};
 use crate::status::Status;
 
 use self::admission::Admission;
+pub use self::builder::ServerBuilder;
 use self::refusal::Refusals;
 
 /// A hook that may refuse a connection by its address.
-type AcceptHook = Box<dyn Fn(SocketAddr) -> Result<(), Status> + Send + Sync>;
+type AcceptHook = Box<dyn Fn(&Address) -> Result<(), Status> + Send + Sync>;
+
+/// Where a server is that listens nowhere.
+const NOWHERE: &Address = &Address::Unix(UnixAddress {
+    name: UnixName::Unnamed,
+    process: None,
+});
 
 /// A listening server and its sessions.
 ///
@@ -48,7 +59,7 @@ struct Shared {
     accept_hook: Option<AcceptHook>,
     admission: Arc<Admission>,
     refusals: Arc<Refusals>,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Address>,
     stopping: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -57,7 +68,7 @@ struct Shared {
 /// What a stop has to end.
 #[derive(Default)]
 struct State {
-    listeners: Vec<Arc<Socket>>,
+    listeners: Vec<Arc<Listener>>,
     /// Sockets in their handshake.
     greeting: Vec<Arc<Socket>>,
     accept_threads: usize,
@@ -75,17 +86,48 @@ impl Server {
         &self.shared.hub
     }
 
-    /// The first address it listens on; with port 0 asked for, the port that was given.
-    pub fn local_address(&self) -> SocketAddr {
-        self.local_addresses()
-            .first()
-            .copied()
-            .unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    /// Serves on a listener that was opened elsewhere, without handlers: a server that only
+    /// pushes and calls. See [`ServerBuilder::from_listener`].
+    ///
+    /// # Errors
+    /// As [`ServerBuilder::from_listener`].
+    pub fn from_listener(listener: impl Into<OwnedFd>) -> Result<Server, Error> {
+        Server::builder().from_listener(listener)
+    }
+
+    /// Serves a connected stream as if it had been accepted: a `TcpStream`, a `UnixStream` (of
+    /// a pair, say), or an inherited descriptor. The handshake runs on the session's own
+    /// thread, so this does not wait for the peer; `on_connected` tells of the session, and
+    /// `on_error` of a handshake that failed.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is not a connected stream socket, `Overloaded` or `Refused` as
+    /// for an accepted connection, `Closed` after the end of the server.
+    pub fn serve(&self, stream: impl Into<OwnedFd>) -> Result<(), Error> {
+        if self.shared.is_stopping() {
+            return Err(Error::new(ErrorKind::Closed, "the server is shut down"));
+        }
+        let config = &self.shared.config;
+        let socket = socket::adopt_stream(stream.into(), &config.socket)?;
+        self.shared.admit(socket, config)
+    }
+
+    /// The first address it listens on; with port 0 asked for, the port that was given. An
+    /// unnamed Unix socket if it listens nowhere.
+    pub fn local_address(&self) -> &Address {
+        self.local_addresses().first().unwrap_or(NOWHERE)
     }
 
     /// All addresses it listens on.
-    pub fn local_addresses(&self) -> &[SocketAddr] {
+    pub fn local_addresses(&self) -> &[Address] {
         &self.shared.addresses
+    }
+
+    /// The sockets it listens on, in the order of the addresses; none once it is shut down.
+    pub fn listeners(&self) -> Vec<OpenSocket> {
+        let state = self.shared.state.lock();
+        let sockets = state.listeners.iter().map(|listener| &listener.socket);
+        sockets.cloned().map(OpenSocket::new).collect()
     }
 
     /// The figures of all sessions together, those that are over included.
@@ -164,8 +206,11 @@ impl Shared {
     /// Begins to close everything; the answer is the sessions that were open.
     fn begin_stop(&self, limit: Duration) -> Vec<Session> {
         self.stopping.store(true, Ordering::SeqCst);
-        let state = self.state.lock();
-        for socket in state.listeners.iter().chain(&state.greeting) {
+        let mut state = self.state.lock();
+        // The accept threads have their own handles.
+        let listeners = std::mem::take(&mut state.listeners);
+        let listening = listeners.iter().map(|listener| &listener.socket);
+        for socket in listening.chain(&state.greeting) {
             // On Linux this wakes a thread that waits in accept or read.
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
@@ -245,92 +290,5 @@ impl fmt::Display for ShutdownReport {
             "{} of {} sessions closed cleanly: confirmed {}, unconfirmed {}, not written {}",
             self.clean, self.sessions, self.confirmed, self.unconfirmed, self.not_written
         )
-    }
-}
-
-/// A server in the making.
-#[must_use = "nothing listens before bind"]
-#[derive(Default)]
-pub struct ServerBuilder {
-    handlers: HandlersBuilder,
-    config: Config,
-    framing: Framing,
-    accept_hook: Option<AcceptHook>,
-    more_addresses: Vec<String>,
-}
-
-impl ServerBuilder {
-    handler_methods!();
-
-    /// Asks before a connection is let in, by its address. It runs on the accept thread: it
-    /// must not wait. The status is told to the client.
-    pub fn on_accept(
-        mut self,
-        hook: impl Fn(SocketAddr) -> Result<(), Status> + Send + Sync + 'static,
-    ) -> Self {
-        self.accept_hook = Some(Box::new(hook));
-        self
-    }
-
-    /// Listens on one more address, with the same handlers.
-    pub fn also_on(mut self, address: impl ToString) -> Self {
-        self.more_addresses.push(address.to_string());
-        self
-    }
-
-    /// Listens on `HOST:PORT` (port 0: any free one) and serves.
-    ///
-    /// # Errors
-    /// `AddressInUse`, `Io`, `InvalidInput` for mistakes in the builder or the address.
-    pub fn bind(self, address: impl ToString) -> Result<Server, Error> {
-        let handlers = Arc::new(self.handlers.build()?);
-        self.config.check()?;
-        let config = Arc::new(self.config);
-        let mut listeners = Vec::new();
-        let mut addresses = Vec::new();
-        let names = std::iter::once(address.to_string()).chain(self.more_addresses);
-        let limit = deadline(Instant::now(), config.timeouts.connect);
-        for name in names {
-            for address in socket::resolve(&name, limit)? {
-                let listener = socket::listen(address, &config.socket)?;
-                addresses.push(socket::local_address(&listener, address));
-                listeners.push(Arc::new(listener));
-            }
-        }
-        let shared = Arc::new(Shared {
-            hub: Hub::new(self.framing),
-            handlers,
-            admission: Admission::new(&config.limits),
-            refusals: Refusals::new(),
-            config,
-            framing: self.framing,
-            accept_hook: self.accept_hook,
-            addresses,
-            stopping: AtomicBool::new(false),
-            state: Mutex::new(State {
-                listeners: listeners.clone(),
-                ..State::default()
-            }),
-            changed: Condvar::new(),
-        });
-        // From here on dropping the server stops whatever has started.
-        let server = Server { shared };
-        for listener in listeners {
-            let places = Places::take(1)?;
-            let shared = server.shared.clone();
-            server.shared.state.lock().accept_threads += 1;
-            let thread = accept::AcceptThread::new(shared, places);
-            threads::spawn("tl-accept".into(), None, move || thread.run(&listener))?;
-        }
-        Ok(server)
-    }
-}
-
-impl fmt::Debug for ServerBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder")
-            .field("config", &self.config)
-            .field("framing", &self.framing)
-            .finish_non_exhaustive()
     }
 }

@@ -6,14 +6,14 @@ mod request;
 mod responder;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::address::Address;
 use crate::codec::{Body, FromBody, IntoBody};
 use crate::config::deadline;
 use crate::connection::{
-    CloseReport, Company, Connection, LAST_STEPS, Wait, before_wait, is_handler_of,
+    CloseReport, Company, Connection, LAST_STEPS, OpenSocket, Wait, before_wait, is_handler_of,
 };
 use crate::error::{Error, ErrorKind, TryPushError};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
@@ -49,13 +49,13 @@ impl Session {
     }
 
     /// The peer's address.
-    pub fn peer_address(&self) -> SocketAddr {
-        self.connection.peer
+    pub fn peer_address(&self) -> &Address {
+        &self.connection.peer
     }
 
     /// This side's address.
-    pub fn local_address(&self) -> SocketAddr {
-        self.connection.local
+    pub fn local_address(&self) -> &Address {
+        &self.connection.local
     }
 
     /// Whether nothing can be sent any more.
@@ -215,6 +215,11 @@ impl Session {
     /// Ends the session at once; what was not written is lost.
     pub fn abort(&self) {
         self.connection.abort();
+    }
+
+    /// The socket underneath; `None` once the session has ended.
+    pub fn socket(&self) -> Option<OpenSocket> {
+        self.connection.open_socket()
     }
 
     /// What was counted so far.

@@ -6,12 +6,28 @@ use std::time::Instant;
 
 use socket2::Socket;
 
-/// An idle connection holds this much.
-const SMALL: usize = 4 << 10;
-/// One read takes at most this much, unless a larger frame has begun.
-const LARGE: usize = 64 << 10;
+use crate::config::SocketOptions;
+
 /// After so many small reads in a row a large buffer is given back.
 const PATIENCE: u32 = 64;
+
+/// How large the buffer is.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    /// An idle connection holds this much.
+    small: usize,
+    /// One read takes at most this much, unless a larger frame has begun.
+    large: usize,
+}
+
+impl From<&SocketOptions> for Sizes {
+    fn from(options: &SocketOptions) -> Self {
+        Sizes {
+            small: options.read_buffer_least,
+            large: options.read_buffer_most,
+        }
+    }
+}
 
 /// Received bytes of which `start..end` are not used up. The bytes are shared while handlers
 /// look at them, and exclusive while the next read fills them.
@@ -22,19 +38,21 @@ pub(super) struct ReadBuffer {
     /// When the first byte of an unfinished frame came.
     begun: Option<Instant>,
     small_reads: u32,
+    sizes: Sizes,
 }
 
 impl ReadBuffer {
     /// A buffer that begins with what came along with the handshake.
-    pub(super) fn new(received: &[u8]) -> Self {
+    pub(super) fn new(received: &[u8], sizes: Sizes) -> Self {
         let mut bytes = received.to_vec();
-        bytes.resize(received.len().max(SMALL), 0);
+        bytes.resize(received.len().max(sizes.small), 0);
         ReadBuffer {
             bytes: Arc::new(bytes),
             start: 0,
             end: received.len(),
             begun: None,
             small_reads: 0,
+            sizes,
         }
     }
 
@@ -68,7 +86,7 @@ impl ReadBuffer {
         let unused = self.bytes.get(self.start..self.end).unwrap_or_default();
         ReadBuffer {
             begun: self.begun,
-            ..ReadBuffer::new(unused)
+            ..ReadBuffer::new(unused, self.sizes)
         }
     }
 
@@ -92,7 +110,7 @@ impl ReadBuffer {
         }
         if bytes.len() < size {
             bytes.resize(size, 0);
-        } else if bytes.len() > size && bytes.len() > LARGE {
+        } else if bytes.len() > size && bytes.len() > self.sizes.large {
             bytes.truncate(size);
             bytes.shrink_to_fit();
         }
@@ -110,20 +128,22 @@ impl ReadBuffer {
 
     /// How large the buffer is to be for the next read.
     fn size_for(&self, unused: usize, needed: Option<usize>) -> usize {
-        let length = self.bytes.len().clamp(SMALL, LARGE);
-        if needed.is_some_and(|needed| needed > LARGE) || unused >= length {
+        let Sizes { small, large } = self.sizes;
+        let length = self.bytes.len().clamp(small, large);
+        if needed.is_some_and(|needed| needed > large) || unused >= length {
             // Doubling: at most twice what has come.
-            let most = needed.unwrap_or(usize::MAX).max(LARGE);
-            return (unused * 2).clamp(LARGE, most);
+            let most = needed.unwrap_or(usize::MAX).max(large);
+            return (unused * 2).clamp(large, most);
         }
         length
     }
 
     /// A read that filled the buffer asks for a larger one, many small ones for a smaller.
     fn adapt(&mut self, received: usize) {
+        let Sizes { small, large } = self.sizes;
         let length = self.bytes.len();
-        if self.end == length && length < LARGE {
-            let mut bytes = vec![0; LARGE];
+        if self.end == length && length < large {
+            let mut bytes = vec![0; large];
             let unused = self.bytes.get(self.start..self.end).unwrap_or_default();
             if let Some(head) = bytes.get_mut(..unused.len()) {
                 head.copy_from_slice(unused);
@@ -132,11 +152,11 @@ impl ReadBuffer {
             self.start = 0;
             self.bytes = Arc::new(bytes);
         }
-        self.small_reads = match received < SMALL / 2 {
+        self.small_reads = match received < small / 2 {
             true => self.small_reads.saturating_add(1),
             false => 0,
         };
-        if self.small_reads > PATIENCE && length > SMALL && self.end - self.start <= SMALL / 2 {
+        if self.small_reads > PATIENCE && length > small && self.end - self.start <= small / 2 {
             self.small_reads = 0;
             *self = ReadBuffer {
                 begun: self.begun,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::buffer::ReadBuffer;
+use super::buffer::{ReadBuffer, Sizes};
 use super::ending::StreamEnd;
 use super::order::{Held, Order};
 use super::seat::{HandOver, Seat};
@@ -49,7 +49,8 @@ pub(crate) fn prepare<D: Dispatch>(
         dispatch,
         order: Order::default(),
     });
-    let buffer = ReadBuffer::new(received);
+    let sizes = Sizes::from(&connection.config.socket);
+    let buffer = ReadBuffer::new(received, sizes);
     let guard = connection.count_thread();
     move || {
         let reader = Reader::new(reading, buffer);

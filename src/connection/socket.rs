@@ -1,176 +1,206 @@
-//! Sockets: options, listening, names, dialling.
+//! The sockets underneath: their options, and those that the application brings.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
-use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
-use super::threads;
+use crate::address::{Address, Process, UnixAddress, UnixName};
 use crate::config::SocketOptions;
 use crate::error::{Error, ErrorKind};
 
-/// Connections that may wait to be accepted: 128, the usual default, drops them under load.
-const BACKLOG: i32 = 4096;
-
-/// Sets the options of a dialled or accepted socket.
+/// Sets the options of a socket that is new, or was accepted.
 pub(crate) fn tune(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
     socket.set_nonblocking(false)?;
+    set_buffers(socket, options)?;
+    #[cfg(target_vendor = "apple")]
+    socket.set_nosigpipe(true)?;
+    if socket.domain()? == Domain::UNIX {
+        return Ok(());
+    }
+    socket.set_tcp_nodelay(options.nodelay)?;
+    if let Some(idle) = options.keepalive {
+        let mut keepalive = TcpKeepalive::new().with_time(idle);
+        if let Some(interval) = options.keepalive_interval {
+            keepalive = keepalive.with_interval(interval);
+        }
+        if let Some(probes) = options.keepalive_probes {
+            keepalive = keepalive.with_retries(probes);
+        }
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
+    #[cfg(target_os = "linux")]
+    if options.user_timeout.is_some() {
+        socket.set_tcp_user_timeout(options.user_timeout)?;
+    }
+    Ok(())
+}
+
+/// Sets the sizes of the kernel's buffers; accepted sockets inherit them from their listener.
+pub(super) fn set_buffers(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
     if let Some(bytes) = options.send_buffer {
         socket.set_send_buffer_size(bytes)?;
     }
     if let Some(bytes) = options.receive_buffer {
         socket.set_recv_buffer_size(bytes)?;
     }
-    socket.set_tcp_nodelay(options.nodelay)?;
-    if let Some(idle) = options.keepalive {
-        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))?;
-    }
-    #[cfg(target_os = "linux")]
-    if options.user_timeout.is_some() {
-        socket.set_tcp_user_timeout(options.user_timeout)?;
-    }
-    #[cfg(target_vendor = "apple")]
-    socket.set_nosigpipe(true)?;
     Ok(())
 }
 
-/// A listening socket. Buffer sizes are set here, where accepted sockets inherit them.
-pub(crate) fn listen(address: SocketAddr, options: &SocketOptions) -> Result<Socket, Error> {
-    let open = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        if let Some(bytes) = options.send_buffer {
-            socket.set_send_buffer_size(bytes)?;
-        }
-        if let Some(bytes) = options.receive_buffer {
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        socket.bind(&SockAddr::from(address))?;
-        socket.listen(BACKLOG)?;
-        Ok(socket)
-    };
-    open().map_err(|source: io::Error| {
-        let kind = match source.kind() {
-            io::ErrorKind::AddrInUse => ErrorKind::AddressInUse,
-            _ => ErrorKind::Io,
-        };
-        Error::with_source(kind, format!("cannot listen on {address}"), source)
-    })
-}
-
-/// The address that a listener was given.
-pub(crate) fn local_address(listener: &Socket, asked: SocketAddr) -> SocketAddr {
-    let given = listener.local_addr().ok();
-    given.and_then(|given| given.as_socket()).unwrap_or(asked)
-}
-
-/// The addresses behind a name, by the deadline.
-pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<SocketAddr>, Error> {
-    if let Ok(address) = name.parse() {
-        return Ok(vec![address]);
+/// A connected stream that the application brings.
+///
+/// # Errors
+/// `InvalidInput` if it is not one.
+pub(crate) fn adopt_stream(descriptor: OwnedFd, options: &SocketOptions) -> Result<Socket, Error> {
+    let socket = adopt(descriptor)?;
+    if socket.peer_addr().is_err() {
+        return Err(not_a("connected stream"));
     }
-    // The system's resolver knows no time limit, so it gets a thread of its own.
-    let (sender, receiver) = crossbeam::channel::bounded(1);
-    let owned = name.to_owned();
-    threads::spawn("tl-resolve".into(), None, move || {
-        let _ = sender.send(owned.to_socket_addrs().map(Vec::from_iter));
-    })?;
-    let resolved = match deadline {
-        Some(deadline) => receiver.recv_deadline(deadline).ok(),
-        None => receiver.recv().ok(),
-    };
-    match resolved {
-        Some(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
-        Some(Ok(_)) => Err(Error::new(
-            ErrorKind::ConnectFailed,
-            format!("{name} has no address"),
-        )),
-        Some(Err(source)) if source.kind() == io::ErrorKind::InvalidInput => {
-            Err(Error::with_source(
-                ErrorKind::InvalidInput,
-                format!("{name:?} is not an address: HOST:PORT is expected"),
-                source,
-            ))
-        }
-        Some(Err(source)) => Err(Error::with_source(
-            ErrorKind::ConnectFailed,
-            format!("{name} cannot be resolved"),
-            source,
-        )),
-        None => Err(timeout(name)),
-    }
+    tune(&socket, options).map_err(cannot_be_used)?;
+    Ok(socket)
 }
 
-fn timeout(name: &str) -> Error {
+/// A listening socket that the application brings.
+///
+/// # Errors
+/// `InvalidInput` if it is not one.
+pub(crate) fn adopt_listener(
+    descriptor: OwnedFd,
+    options: &SocketOptions,
+) -> Result<Socket, Error> {
+    let socket = adopt(descriptor)?;
+    // Only some systems can tell; on the others accepting fails and says why.
+    #[cfg(target_os = "linux")]
+    if !socket.is_listener().map_err(cannot_be_used)? {
+        return Err(not_a("listener"));
+    }
+    socket
+        .set_nonblocking(false)
+        .and_then(|()| set_buffers(&socket, options))
+        .map_err(cannot_be_used)?;
+    Ok(socket)
+}
+
+fn adopt(descriptor: OwnedFd) -> Result<Socket, Error> {
+    let socket = Socket::from(descriptor);
+    let family = socket.local_addr().map(|address| address.domain());
+    let is_known = matches!(family, Ok(Domain::IPV4 | Domain::IPV6 | Domain::UNIX));
+    if !is_known || !matches!(socket.r#type(), Ok(Type::STREAM)) {
+        return Err(not_a("TCP or Unix stream socket"));
+    }
+    // What was inherited is not handed on to the children of this process.
+    socket.set_cloexec(true).map_err(cannot_be_used)?;
+    Ok(socket)
+}
+
+fn not_a(what: &str) -> Error {
     Error::new(
-        ErrorKind::Timeout,
-        format!("connecting to {name} took longer than timeouts.connect"),
+        ErrorKind::InvalidInput,
+        format!("the descriptor is not a {what}"),
     )
 }
 
-/// Dials the addresses in turn until one answers.
-///
-/// Each but the last gets an equal share of the time that is left, so that one dead address
-/// does not take all of it.
-pub(crate) fn dial(
-    name: &str,
-    options: &SocketOptions,
-    deadline: Option<Instant>,
-) -> Result<(Socket, SocketAddr), Error> {
-    let addresses = resolve(name, deadline)?;
-    let mut last = None;
-    for (index, address) in addresses.iter().enumerate() {
-        let others = (addresses.len() - index) as u32;
-        let share = match deadline {
-            None => None,
-            Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return Err(last.unwrap_or_else(|| timeout(name))),
-                left => Some(left / others),
-            },
-        };
-        match dial_one(*address, options, share) {
-            Ok(socket) => return Ok((socket, *address)),
-            Err(source) if source.kind() == io::ErrorKind::TimedOut => last = Some(timeout(name)),
-            Err(source) => {
-                last = Some(Error::with_source(
-                    ErrorKind::ConnectFailed,
-                    format!("cannot connect to {address}"),
-                    source,
-                ));
-            }
-        }
-    }
-    Err(last.unwrap_or_else(|| timeout(name)))
+fn cannot_be_used(source: io::Error) -> Error {
+    Error::with_source(ErrorKind::Io, "the socket cannot be used", source)
 }
 
-fn dial_one(
-    address: SocketAddr,
-    options: &SocketOptions,
-    limit: Option<Duration>,
-) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    let target = SockAddr::from(address);
-    match limit {
-        Some(limit) => socket.connect_timeout(&target, limit)?,
-        None => socket.connect(&target)?,
+/// The address of this end.
+pub(crate) fn local_address(socket: &Socket) -> Address {
+    address(socket.local_addr().ok())
+}
+
+/// The address of the other end; for a Unix socket with the process behind it.
+pub(crate) fn peer_address(socket: &Socket) -> Address {
+    match address(socket.peer_addr().ok()) {
+        Address::Unix(UnixAddress { name, .. }) => unix_peer(socket, name),
+        tcp => tcp,
     }
-    // Dialling a dead local port can meet itself when the system picks that port as the source.
-    let own = socket.local_addr()?.as_socket();
-    if own.is_some() && own == socket.peer_addr()?.as_socket() {
-        // A reset: in TIME_WAIT it would keep the port from its server.
-        let _ = socket.set_linger(Some(Duration::ZERO));
-        return Err(io::Error::new(
-            io::ErrorKind::ConnectionRefused,
-            "the socket met itself",
-        ));
+}
+
+/// The address of a Unix peer that is bound to, or was dialled by, this name.
+pub(super) fn unix_peer(socket: &Socket, name: UnixName) -> Address {
+    let process = peer_process(socket);
+    Address::Unix(UnixAddress { name, process })
+}
+
+fn address(address: Option<SockAddr>) -> Address {
+    let Some(address) = address else {
+        return Address::unix(UnixName::Unnamed);
+    };
+    // An IPv4 peer of an IPv6 listener under its IPv4 address.
+    if let Some(mut ip) = address.as_socket() {
+        ip.set_ip(ip.ip().to_canonical());
+        return Address::Tcp(ip);
     }
-    tune(&socket, options)?;
-    Ok(socket)
+    let path = address
+        .as_pathname()
+        .map(|path| UnixName::Path(path.into()));
+    let name = path.or_else(|| Some(UnixName::Abstract(abstract_name(&address)?)));
+    Address::unix(name.unwrap_or(UnixName::Unnamed))
+}
+
+#[cfg(target_os = "linux")]
+fn abstract_name(address: &SockAddr) -> Option<Vec<u8>> {
+    address.as_abstract_namespace().map(<[u8]>::to_vec)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn abstract_name(_: &SockAddr) -> Option<Vec<u8>> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn peer_process(socket: &Socket) -> Option<Process> {
+    use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+
+    let peer = getsockopt(socket, PeerCredentials).ok()?;
+    Some(Process::new(peer.pid(), peer.uid(), peer.gid()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn peer_process(_: &Socket) -> Option<Process> {
+    None
+}
+
+/// The socket of a session or listener, kept open as long as this handle lives; to look at, or
+/// to set options that this crate does not know.
+///
+/// Reading from it, writing to it or making it non-blocking breaks its session.
+#[derive(Clone, Debug)]
+pub struct OpenSocket(Arc<Socket>);
+
+impl OpenSocket {
+    pub(crate) fn new(socket: Arc<Socket>) -> Self {
+        OpenSocket(socket)
+    }
+
+    /// The address of this end.
+    pub fn local_address(&self) -> Address {
+        local_address(&self.0)
+    }
+
+    /// Bytes of the kernel's send buffer, as granted.
+    ///
+    /// # Errors
+    /// `Io` if the system does not tell.
+    pub fn send_buffer(&self) -> Result<usize, Error> {
+        self.0.send_buffer_size().map_err(cannot_be_used)
+    }
+
+    /// Bytes of the kernel's receive buffer, as granted.
+    ///
+    /// # Errors
+    /// `Io` if the system does not tell.
+    pub fn receive_buffer(&self) -> Result<usize, Error> {
+        self.0.recv_buffer_size().map_err(cannot_be_used)
+    }
+}
+
+impl AsFd for OpenSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// What ended a connection whose socket could not be written.

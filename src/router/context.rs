@@ -2,11 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::reply::Replied;
+use crate::address::Address;
 use crate::codec::IntoBody;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -54,8 +54,8 @@ impl<'a> Context<'a> {
     }
 
     /// The peer's address.
-    pub fn peer_address(&self) -> SocketAddr {
-        self.connection.peer
+    pub fn peer_address(&self) -> &'a Address {
+        &self.connection.peer
     }
 
     /// Push or call.

@@ -1,7 +1,6 @@
 //! The accept thread: lets connections in, or tells them why not. It never waits for a peer.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,10 @@ use socket2::Socket;
 
 use super::Shared;
 use super::admission::Ticket;
+use crate::address::Address;
+use crate::config::Config;
 use crate::connection::handshake::{self, Greeting, refusal};
+use crate::connection::listen::Listener;
 use crate::connection::threads::{self, Places};
 use crate::connection::{Agreed, Connection, prepare, socket};
 use crate::error::{Error, ErrorKind, caught};
@@ -25,28 +27,31 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// One listener's thread; dropping it, started or not, tells the server that it is gone.
 pub(super) struct AcceptThread {
     shared: Arc<Shared>,
+    /// What its connections are set up with.
+    config: Arc<Config>,
     _places: Places,
 }
 
 impl AcceptThread {
-    pub(super) fn new(shared: Arc<Shared>, places: Places) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, config: Arc<Config>, places: Places) -> Self {
         AcceptThread {
             shared,
+            config,
             _places: places,
         }
     }
 
-    pub(super) fn run(self, listener: &Socket) {
+    pub(super) fn run(self, listener: Arc<Listener>) {
         let mut pause = SHORTEST_PAUSE;
         while !self.shared.is_stopping() {
-            match listener.accept() {
-                Ok((socket, address)) => {
+            match listener.socket.accept() {
+                Ok((socket, _)) => {
                     pause = SHORTEST_PAUSE;
                     if self.shared.is_stopping() {
                         break;
                     }
-                    if let Some(address) = address.as_socket() {
-                        self.shared.admit(socket, canonical(address));
+                    if let Err(error) = self.set_up_and_admit(socket) {
+                        self.shared.handlers.report(&error);
                     }
                 }
                 Err(_) if self.shared.is_stopping() => break,
@@ -64,6 +69,15 @@ impl AcceptThread {
                 }
             }
         }
+    }
+
+    fn set_up_and_admit(&self, socket: Socket) -> Result<(), Error> {
+        // The peer is gone already, or an option is not known here.
+        socket::tune(&socket, &self.config.socket).map_err(|source| {
+            let message = "the socket of an accepted connection cannot be set up";
+            Error::with_source(ErrorKind::Io, message, source)
+        })?;
+        self.shared.admit(socket, &self.config)
     }
 }
 
@@ -84,9 +98,11 @@ fn is_of_the_peer(error: &io::Error) -> bool {
     )
 }
 
-/// An IPv4 peer of an IPv6 listener under its IPv4 address.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+/// A connection before its handshake.
+struct Newcomer {
+    socket: Arc<Socket>,
+    peer: Address,
+    config: Arc<Config>,
 }
 
 impl Shared {
@@ -102,24 +118,20 @@ impl Shared {
     }
 
     /// Lets a connection in, to its handshake on a thread of its own, or refuses it.
-    fn admit(self: &Arc<Self>, socket: Socket, peer: SocketAddr) {
-        let admitted = self.check(peer).and_then(|ticket| {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        socket: Socket,
+        config: &Arc<Config>,
+    ) -> Result<(), Error> {
+        let peer = socket::peer_address(&socket);
+        let admitted = self.check(&peer).and_then(|ticket| {
             let places = Places::take(2).map_err(|error| overloaded(&error))?;
             Ok((ticket, places))
         });
         let (ticket, places) = match admitted {
             Ok(admitted) => admitted,
-            Err(status) => return self.refuse(socket, status),
+            Err(status) => return Err(self.refuse(socket, status)),
         };
-        if let Err(source) = socket::tune(&socket, &self.config.socket) {
-            // The peer is gone already, or the option is not known here.
-            self.handlers.report(&Error::with_source(
-                ErrorKind::Io,
-                format!("the socket of {peer} cannot be set up"),
-                source,
-            ));
-            return;
-        }
         let socket = Arc::new(socket);
         let mut state = self.state.lock();
         state.greeting.push(socket.clone());
@@ -128,22 +140,27 @@ impl Shared {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         drop(state);
+        let newcomer = Newcomer {
+            socket: socket.clone(),
+            peer,
+            config: config.clone(),
+        };
         let shared = self.clone();
-        let thread_socket = socket.clone();
-        let spawned = threads::spawn("tl-read".into(), self.config.stack_bytes, move || {
-            shared.serve(thread_socket, peer, ticket, places);
+        let spawned = threads::spawn("tl-read".into(), config.stack_bytes, move || {
+            shared.receive(newcomer, ticket, places);
         });
         if let Err(error) = spawned {
             self.greeted(&socket);
             if let Ok(socket) = Arc::try_unwrap(socket) {
                 self.refuse(socket, overloaded(&error));
             }
-            self.handlers.report(&error);
+            return Err(error);
         }
+        Ok(())
     }
 
-    fn check(&self, peer: SocketAddr) -> Result<Ticket, Status> {
-        let ticket = self.admission.admit(peer.ip())?;
+    fn check(&self, peer: &Address) -> Result<Ticket, Status> {
+        let ticket = self.admission.admit(peer)?;
         if let Some(hook) = &self.accept_hook {
             caught(|| hook(peer)).unwrap_or_else(|| {
                 Err(Status::new(Status::FORBIDDEN, "the accept hook panicked"))
@@ -152,7 +169,7 @@ impl Shared {
         Ok(ticket)
     }
 
-    fn refuse(&self, socket: Socket, status: Status) {
+    fn refuse(&self, socket: Socket, status: Status) -> Error {
         if self.framing.has_handshake() {
             self.refusals
                 .refuse(socket, &refusal(&self.config, status.clone()));
@@ -161,32 +178,23 @@ impl Shared {
             Status::OVERLOADED => ErrorKind::Overloaded,
             _ => ErrorKind::Refused,
         };
-        self.handlers.report(&Error::new(
-            kind,
-            format!("a connection was refused: {status}"),
-        ));
+        Error::new(kind, format!("a connection was refused: {status}"))
     }
 
     /// The life of one connection, on its own thread.
-    fn serve(
-        self: Arc<Self>,
-        socket: Arc<Socket>,
-        peer: SocketAddr,
-        ticket: Ticket,
-        places: Places,
-    ) {
-        match self.greet(&socket, peer) {
+    fn receive(self: Arc<Self>, newcomer: Newcomer, ticket: Ticket, places: Places) {
+        match self.greet(&newcomer) {
             Ok((connection, received)) => {
-                let member = self.let_in(&socket, &connection, ticket);
+                let member = self.let_in(&newcomer.socket, &connection, ticket);
                 if self.is_stopping() {
                     connection.begin_close(self.config.timeouts.close);
                 }
                 let router = Router::new(self.handlers.clone(), Some(member));
-                drop((self, socket));
+                drop((self, newcomer));
                 prepare(&connection, router, &received, places)();
             }
             Err(error) => {
-                self.greeted(&socket);
+                self.greeted(&newcomer.socket);
                 if !self.is_stopping() {
                     self.handlers.report(&error);
                 }
@@ -196,11 +204,12 @@ impl Shared {
 
     /// The handshake. The welcome is the first thing in the connection's queue, so that the
     /// session can be in the hub before its client knows that it is connected.
-    fn greet(
-        &self,
-        socket: &Arc<Socket>,
-        peer: SocketAddr,
-    ) -> Result<(Arc<Connection>, Vec<u8>), Error> {
+    fn greet(&self, newcomer: &Newcomer) -> Result<(Arc<Connection>, Vec<u8>), Error> {
+        let Newcomer {
+            socket,
+            peer,
+            config,
+        } = newcomer;
         let id = self.hub.next_id();
         let mut peer_limits = PeerLimits::announced(&self.config.limits);
         let mut welcome = Vec::new();
@@ -217,8 +226,13 @@ impl Shared {
             received = greeting.finish()?;
         }
         let agreed = Agreed { id, peer_limits };
-        let (framing, config) = (self.framing, self.config.clone());
-        let connection = Connection::new(socket.clone(), peer, framing, config, agreed)?;
+        let connection = Connection::new(
+            socket.clone(),
+            peer.clone(),
+            self.framing,
+            config.clone(),
+            agreed,
+        )?;
         connection.begin_with(&welcome);
         Ok((connection, received))
     }

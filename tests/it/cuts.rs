@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use trunkline::{Client, CloseReason, CloseReport, ErrorKind, Kind, Server, Session};
 
 use crate::support::proxy::{Event, Path, Proxy};
-use crate::support::{LIMIT, eventually, frame, millis, within};
+use crate::support::{LIMIT, eventually, frame, millis, tcp_address, within};
 
 /// The promise to those who wait when a connection ends.
 const PROMPT: Duration = Duration::from_millis(500);
@@ -229,7 +229,7 @@ fn cut_once(
         .on_connected(move |session| sender.send(session.clone()).unwrap())
         .bind("127.0.0.1:0")
         .unwrap();
-    let proxy = Proxy::start(server.local_address(), to_server, to_client);
+    let proxy = Proxy::start(tcp_address(&server), to_server, to_client);
     let client = receiving!(Client::builder(), client_end)
         .connect(proxy.address())
         .unwrap_or_else(|error| panic!("{what}: {error:?}"));
@@ -299,7 +299,7 @@ fn the_reason_tells_a_cut_inside_a_frame_from_one_between_two() {
                 after: Some((opening + after, Event::Cut)),
                 ..Path::default()
             };
-            let proxy = Proxy::start(server.local_address(), path, Path::default());
+            let proxy = Proxy::start(tcp_address(&server), path, Path::default());
             let client = match Client::connect(proxy.address()) {
                 Ok(client) => Some(client),
                 // The cut is due with the hello: the welcome may not pass any more.
@@ -354,7 +354,7 @@ fn a_cut_in_the_handshake_fails_the_connect_and_leaves_no_session() {
                 after: Some((after, Event::Cut)),
                 ..Path::default()
             };
-            let proxy = Proxy::start(server.local_address(), path, Path::default());
+            let proxy = Proxy::start(tcp_address(&server), path, Path::default());
             let start = Instant::now();
             let error = Client::connect(proxy.address()).unwrap_err();
             assert_eq!(
@@ -372,7 +372,7 @@ fn a_cut_in_the_handshake_fails_the_connect_and_leaves_no_session() {
                     after: Some((after, event)),
                     ..Path::default()
                 };
-                let proxy = Proxy::start(server.local_address(), Path::default(), path);
+                let proxy = Proxy::start(tcp_address(&server), Path::default(), path);
                 let error = Client::connect(proxy.address()).unwrap_err();
                 assert_eq!(
                     error.kind(),
@@ -393,7 +393,7 @@ fn everything_arrives(to_server: Path, to_client: Path, pushes: u32, calls: u32,
         let server = receiving!(Server::builder(), server_end)
             .bind("127.0.0.1:0")
             .unwrap();
-        let proxy = Proxy::start(server.local_address(), to_server, to_client);
+        let proxy = Proxy::start(tcp_address(&server), to_server, to_client);
         let client = receiving!(Client::builder(), client_end)
             .connect(proxy.address())
             .unwrap();

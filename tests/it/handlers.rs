@@ -384,12 +384,16 @@ fn the_context_tells_what_came_and_from_whom() {
             assert_eq!((cx.kind(), cx.codec()), (Kind::Call, CodecId::TEXT));
             assert_eq!(cx.route(), Route::Name("/who"));
             assert_ne!(cx.sequence(), 0);
-            let who = (cx.session().id(), cx.peer_address(), body.to_vec());
+            let who = (cx.session().id(), cx.peer_address().clone(), body.to_vec());
             sender.send(who).unwrap();
         }));
         client.call("/who", "it's me").unwrap();
         let who = seen.recv_timeout(LIMIT).unwrap();
-        let expected = (client.id(), client.local_address(), b"it's me".to_vec());
+        let expected = (
+            client.id(),
+            client.local_address().clone(),
+            b"it's me".to_vec(),
+        );
         assert_eq!(who, expected);
         assert_eq!(client.peer_address(), server.local_address());
     });

@@ -16,7 +16,7 @@ use trunkline::{Client, Error, ErrorKind, Kind, Limits, Server, ServerBuilder, S
 
 use crate::support::{
     LIMIT, RawPeer, child, child_role, eventually, frame, is_end, millis, opening, resident_bytes,
-    within,
+    tcp_address, within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ struct Witness {
 
 impl Witness {
     fn start(server: &Server) -> Witness {
-        let client = Client::connect(server.local_address()).unwrap();
+        let client = Client::connect(tcp_address(server)).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
@@ -99,7 +99,7 @@ fn a_hostile_frame_length_ends_only_its_own_connection() {
             (u32::MAX - 3, ErrorKind::FrameTooLarge),
             (u32::MAX, ErrorKind::FrameTooLarge),
         ] {
-            let mut peer = RawPeer::dial(server.local_address());
+            let mut peer = RawPeer::dial(tcp_address(&server));
             peer.call(1, 0x0001_0000, b"fine so far");
             assert_eq!(peer.next().unwrap().body, b"fine so far");
             peer.send(&length.to_le_bytes());
@@ -130,7 +130,7 @@ fn greetings_of_other_protocols_are_named_and_turned_away() {
             (b"\x00\x01\x02\x03\x04\x05", "another protocol"),
         ];
         for (greeting, hint) in greetings {
-            let mut stream = TcpStream::connect(server.local_address()).unwrap();
+            let mut stream = TcpStream::connect(tcp_address(&server)).unwrap();
             stream.set_read_timeout(Some(SECOND)).unwrap();
             stream.write_all(greeting).unwrap();
             match stream.read(&mut [0; 64]) {
@@ -189,8 +189,8 @@ fn random_bytes_end_nothing_but_their_own_connection() {
             let mut bytes = vec![0; random.random_range(1..4096)];
             random.fill_bytes(&mut bytes);
             let mut stream = match round % 2 {
-                0 => TcpStream::connect(server.local_address()).unwrap(),
-                _ => RawPeer::dial(server.local_address()).stream,
+                0 => TcpStream::connect(tcp_address(&server)).unwrap(),
+                _ => RawPeer::dial(tcp_address(&server)).stream,
             };
             if round % 4 == 1 {
                 // A believable length and kind in front.
@@ -224,7 +224,7 @@ fn a_frame_that_drips_in_is_cut_off_at_its_deadline() {
         timeouts.frame = SECOND;
         let (server, errors) = echo_server(timeouts);
         let witness = Witness::start(&server);
-        let mut peer = RawPeer::dial(server.local_address());
+        let mut peer = RawPeer::dial(tcp_address(&server));
         let frame = frame(Kind::Push, 2, 0, &[0; 100]);
         let start = Instant::now();
         let mut writer = peer.stream.try_clone().unwrap();
@@ -252,7 +252,7 @@ fn handshakes_that_never_end_are_cut_off_and_hold_up_nobody() {
         let mut timeouts = Timeouts::default();
         timeouts.handshake = SECOND;
         let (server, errors) = echo_server(timeouts);
-        let address = server.local_address();
+        let address = tcp_address(&server);
         let witness = Witness::start(&server);
         let start = Instant::now();
         let silent: Vec<TcpStream> = (0..100)
@@ -340,7 +340,7 @@ fn a_client_of_another_version_is_told_both_ranges() {
     within(Duration::from_secs(20), || {
         let (server, errors) = echo_server(Timeouts::default());
         let witness = Witness::start(&server);
-        let mut stream = TcpStream::connect(server.local_address()).unwrap();
+        let mut stream = TcpStream::connect(tcp_address(&server)).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let hello = opening().split_off(8);
         stream.write_all(&versions(99, 120)).unwrap();
@@ -367,7 +367,7 @@ fn a_client_of_another_version_is_told_both_ranges() {
 fn unknown_kinds_between_frames_are_skipped_counted_and_never_answered() {
     within(Duration::from_secs(20), || {
         let (server, _errors) = echo_server(Timeouts::default());
-        let mut peer = RawPeer::dial(server.local_address());
+        let mut peer = RawPeer::dial(tcp_address(&server));
         let session = server.hub().session(peer.session).unwrap();
         let unknown = [0, 4, 5, 6, 7, 12, 13, 14, 15];
         for (index, kind) in unknown.into_iter().enumerate() {
@@ -416,7 +416,7 @@ fn a_flood_of_metadata_is_refused() {
             (few_too_many, "limits.metadata_pairs"),
             (large_pair, "limits.metadata_bytes"),
         ] {
-            let mut peer = RawPeer::dial(server.local_address());
+            let mut peer = RawPeer::dial(tcp_address(&server));
             let frame = push_with_extension(&block);
             for slice in frame.chunks(997) {
                 // The server may close before it has read all.
@@ -427,7 +427,7 @@ fn a_flood_of_metadata_is_refused() {
             assert!(text.contains(limit), "{text}");
         }
         // As many as allowed are fine.
-        let mut peer = RawPeer::dial(server.local_address());
+        let mut peer = RawPeer::dial(tcp_address(&server));
         peer.send(&push_with_extension(&[2, 2, 0, 0, 0].repeat(64)));
         peer.call(1, 0x0001_0000, b"alive");
         assert_eq!(peer.next().unwrap().body, b"alive");
@@ -456,7 +456,7 @@ fn a_flood_of_pings_is_cut_off() {
         let (server, errors) = echo_server(Timeouts::default());
         let witness = Witness::start(&server);
         let pings = frame(Kind::Ping, 0, 0, b"").repeat(200);
-        let took = flood(server.local_address(), &pings, 1000, 2 * SECOND);
+        let took = flood(tcp_address(&server), &pings, 1000, 2 * SECOND);
         assert!(took < 2 * SECOND, "{took:?}");
         let text = reported(&errors, ErrorKind::ProtocolAbuse);
         assert!(
@@ -479,7 +479,7 @@ fn floods_of_other_frames_that_cost_nothing_are_cut_off() {
             frame(Kind::Cancel, 0, 0x0001_0000, b""),
             unknown,
         ] {
-            let took = flood(server.local_address(), &abuse.repeat(200), 1000, 2 * SECOND);
+            let took = flood(tcp_address(&server), &abuse.repeat(200), 1000, 2 * SECOND);
             assert!(took < 2 * SECOND, "{took:?}");
             reported(&errors, ErrorKind::ProtocolAbuse);
         }
@@ -505,7 +505,7 @@ fn memory_grows_with_what_comes_and_not_with_what_is_announced() {
     timeouts.write = SECOND;
     let (server, errors) = echo_server(timeouts);
     let witness = Witness::start(&server);
-    let address = server.local_address();
+    let address = tcp_address(&server);
     // Threads, buffers and the allocator's pools are there before anything is measured.
     let mut peer = RawPeer::dial(address);
     peer.call(1, 0x0001_0000, &[0; 1000]);

@@ -17,7 +17,8 @@ use trunkline::{
 };
 
 use crate::support::{
-    LIMIT, RawPeer, child, child_role, eventually, frame, millis, opening, processor_time, within,
+    LIMIT, RawPeer, child, child_role, eventually, frame, millis, opening, processor_time,
+    tcp_address, within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -75,7 +76,7 @@ fn sessions_beyond_the_cap_are_told_so_and_a_free_place_is_given_again() {
             .unwrap();
         let mut live = Vec::new();
         for dial in 0..30 {
-            match Client::connect(server.local_address()) {
+            match Client::connect(tcp_address(&server)) {
                 Ok(client) => live.push(client),
                 Err(error) => {
                     assert!(dial >= 10);
@@ -95,7 +96,7 @@ fn sessions_beyond_the_cap_are_told_so_and_a_free_place_is_given_again() {
         live.pop().unwrap().shutdown(LIMIT).unwrap();
         let mut next = None;
         assert!(eventually(SECOND, || {
-            next = Client::connect(server.local_address()).ok();
+            next = Client::connect(tcp_address(&server)).ok();
             next.is_some()
         }));
         let next = next.unwrap();
@@ -110,7 +111,7 @@ fn sessions_of_one_address_have_their_own_cap() {
         let mut limits = Limits::server();
         limits.sessions_per_address = 2;
         let server = echo().limits(limits).bind("127.0.0.1:0").unwrap();
-        let address = server.local_address();
+        let address = tcp_address(&server);
         let clients = [0; 2].map(|_| Client::connect(address).unwrap());
         let error = Client::connect(address).unwrap_err();
         assert_overloaded(
@@ -129,14 +130,14 @@ fn sessions_of_one_address_have_their_own_cap() {
 fn the_accept_hook_refuses_by_address_with_its_own_status() {
     within(Duration::from_secs(20), || {
         let server = echo()
-            .on_accept(|peer| match peer.ip().to_string().as_str() {
+            .on_accept(|peer| match peer.ip().unwrap().to_string().as_str() {
                 "127.0.0.2" => Err(Status::new(1234, "not from there")),
                 "127.0.0.3" => panic!("as the test asks"),
                 _ => Ok(()),
             })
             .bind("0.0.0.0:0")
             .unwrap();
-        let address = SocketAddr::from(([127, 0, 0, 1], server.local_address().port()));
+        let address = SocketAddr::from(([127, 0, 0, 1], tcp_address(&server).port()));
         let refused = |from| welcome_at(from, address).1.refusal.unwrap();
         for _ in 0..20 {
             let status = refused("127.0.0.2");
@@ -157,7 +158,7 @@ fn a_refused_peer_reads_why_and_then_a_tidy_end() {
             .bind("127.0.0.1:0")
             .unwrap();
         for _ in 0..50 {
-            let (mut stream, welcome) = welcome_at("127.0.0.1", server.local_address());
+            let (mut stream, welcome) = welcome_at("127.0.0.1", tcp_address(&server));
             assert_eq!(welcome.refusal.unwrap().code(), 1234);
             assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0);
             // What is still sent raises no reset, which could overtake the refusal elsewhere.
@@ -174,10 +175,10 @@ fn a_refused_client_gets_the_status_of_the_hook() {
     within(Duration::from_secs(20), || {
         // An IPv4 peer of an IPv6 listener is shown under its IPv4 address.
         let server = echo()
-            .on_accept(|peer| Err(Status::new(1234, peer.ip().to_string())))
+            .on_accept(|peer| Err(Status::new(1234, peer.ip().unwrap().to_string())))
             .bind("[::]:0")
             .unwrap();
-        let address = SocketAddr::from(([127, 0, 0, 1], server.local_address().port()));
+        let address = SocketAddr::from(([127, 0, 0, 1], tcp_address(&server).port()));
         for _ in 0..50 {
             let error = Client::connect(address).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
@@ -252,7 +253,7 @@ fn out_of_descriptors_it_backs_off_says_so_once_and_recovers() {
             })
             .bind("127.0.0.1:0")
             .unwrap();
-        println!("serving {}", server.local_address());
+        println!("serving {}", tcp_address(&server));
         for line in std::io::stdin().lines() {
             assert_eq!(line.unwrap(), "measure");
             let before = processor_time();
@@ -304,7 +305,7 @@ fn beyond_the_thread_budget_connections_are_refused() {
         // The budget is three quarters of it.
         setrlimit(Resource::RLIMIT_NPROC, 40, 40).unwrap();
         let server = echo().bind("127.0.0.1:0").unwrap();
-        println!("serving {}", server.local_address());
+        println!("serving {}", tcp_address(&server));
         let _ = std::io::stdin().lines().next();
         return;
     }
@@ -342,7 +343,7 @@ fn threads_that_cannot_start_refuse_the_connection_and_nothing_else() {
             .bind("127.0.0.1:0")
             .unwrap();
         for _ in 0..30 {
-            let error = Client::connect(server.local_address()).unwrap_err();
+            let error = Client::connect(tcp_address(&server)).unwrap_err();
             assert_overloaded(&error, "a thread cannot start");
         }
         assert!(server.hub().is_empty());
@@ -354,10 +355,10 @@ fn threads_that_cannot_start_refuse_the_connection_and_nothing_else() {
         let server = echo().bind("127.0.0.1:0").unwrap();
         let error = Client::builder()
             .stack_bytes(ABSURD)
-            .connect(server.local_address())
+            .connect(tcp_address(&server))
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Overloaded, "{error:?}");
-        let client = Client::connect(server.local_address()).unwrap();
+        let client = Client::connect(tcp_address(&server)).unwrap();
         client.call(1, b"").unwrap();
         assert!(eventually(SECOND, || server.hub().len() == 1));
     });
@@ -376,7 +377,7 @@ fn what_passes_a_limit_of_the_peer_is_refused_before_it_is_sent() {
             .limits(limits)
             .bind("127.0.0.1:0")
             .unwrap();
-        let client = Client::connect(server.local_address()).unwrap();
+        let client = Client::connect(tcp_address(&server)).unwrap();
         let too_large = |error: Error, says: &str| {
             assert_eq!(error.kind(), ErrorKind::TooLarge, "{error:?}");
             assert!(error.to_string().contains(says), "{error}");
@@ -423,7 +424,7 @@ fn an_answer_that_passes_a_limit_of_the_caller_becomes_a_status() {
         limits.body_bytes = 5_000;
         let client = Client::builder()
             .limits(limits)
-            .connect(server.local_address())
+            .connect(tcp_address(&server))
             .unwrap();
         assert_eq!(client.call(1, [50]).unwrap().body().len(), 5_000);
         let error = client.call(1, [51]).unwrap_err();
@@ -452,12 +453,12 @@ fn a_peer_that_ignores_the_limits_is_cut_off_with_sizes_and_names() {
             .on_error(move |error| sender.send(error.clone()).unwrap())
             .bind("127.0.0.1:0")
             .unwrap();
-        let mut good = RawPeer::dial(server.local_address());
+        let mut good = RawPeer::dial(tcp_address(&server));
         for (size, says) in [
             (9_001, ["9001", "limits.body_bytes is 9000"]),
             (9_985, ["10001", "limits.frame_bytes is 10000"]),
         ] {
-            let mut peer = RawPeer::dial(server.local_address());
+            let mut peer = RawPeer::dial(tcp_address(&server));
             peer.call(1, 0x0001_0000, &[1; 9_000]);
             assert_eq!(peer.next().unwrap().body.len(), 9_000);
             // The header alone is enough: the body is not waited for.
@@ -486,7 +487,7 @@ fn any_frame_is_life_and_silence_ends_the_session_at_the_idle_limit() {
             .on_closed(move |_, report| sender.send(report.clone()).unwrap())
             .bind("127.0.0.1:0")
             .unwrap();
-        let mut peer = RawPeer::dial(server.local_address());
+        let mut peer = RawPeer::dial(tcp_address(&server));
         for _ in 0..12 {
             peer.send(&frame(Kind::Ping, 0, 0, b""));
             assert_eq!(peer.next().unwrap().kind, Kind::Pong);
@@ -613,7 +614,7 @@ fn a_server_that_says_nothing_fails_the_connect_at_the_handshake_limit() {
 fn what_the_peer_would_not_admit_is_refused_here_and_the_session_lives() {
     within(Duration::from_secs(20), || {
         let server = echo().bind("127.0.0.1:0").unwrap();
-        let client = Client::connect(server.local_address()).unwrap();
+        let client = Client::connect(tcp_address(&server)).unwrap();
         let mut many = client.request(1);
         for _ in 0..65 {
             many = many.meta("k", "v");
@@ -631,7 +632,7 @@ fn what_the_peer_would_not_admit_is_refused_here_and_the_session_lives() {
         small.body_bytes = 100;
         let modest = Client::builder()
             .limits(small)
-            .connect(server.local_address())
+            .connect(tcp_address(&server))
             .unwrap();
         let sent = server.hub().broadcast(9, [0; 101]).unwrap();
         assert_eq!((sent.queued, sent.full, sent.closed), (1, 1, 0));

@@ -31,3 +31,4 @@ mod order;
 mod protocols;
 mod support;
 mod threads;
+mod unix;

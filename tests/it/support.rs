@@ -5,7 +5,7 @@ pub(crate) mod bodies;
 pub(crate) mod proxy;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::panic::resume_unwind;
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -65,6 +65,11 @@ pub(crate) fn eventually(limit: Duration, mut is_so: impl FnMut() -> bool) -> bo
     }
 }
 
+/// Where a server listens on TCP.
+pub(crate) fn tcp_address(server: &Server) -> SocketAddr {
+    server.local_address().socket().unwrap()
+}
+
 /// The server's session with this number, which it has at the latest soon after the connect.
 pub(crate) fn server_session(server: &Server, id: SessionId) -> Session {
     assert!(eventually(LIMIT, || server.hub().session(id).is_ok()));
@@ -109,12 +114,12 @@ pub(crate) fn counts_frame(kind: Kind, messages: u64, bytes: u64) -> Vec<u8> {
 
 impl RawPeer {
     /// Connects and does the client's side of the handshake.
-    pub(crate) fn dial(address: SocketAddr) -> RawPeer {
+    pub(crate) fn dial(address: impl ToSocketAddrs) -> RawPeer {
         RawPeer::dial_with(address, &opening())
     }
 
     /// Sends the opening, and whatever follows it, in one write.
-    pub(crate) fn dial_with(address: SocketAddr, opening: &[u8]) -> RawPeer {
+    pub(crate) fn dial_with(address: impl ToSocketAddrs, opening: &[u8]) -> RawPeer {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();

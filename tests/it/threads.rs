@@ -292,9 +292,9 @@ fn child_processes_inherit_no_socket() {
             .on_connected(move |session| sender.send(session.clone()).unwrap())
             .bind("127.0.0.1:0")
             .unwrap();
-        let address = server.local_address();
+        let address = server.local_address().clone();
         // The server's side of one connection, the client's side of another.
-        let mut peer = RawPeer::dial(address);
+        let mut peer = RawPeer::dial(&address);
         let accepted = sessions.recv_timeout(LIMIT).unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listening = listener.local_addr().unwrap();
@@ -320,8 +320,8 @@ fn child_processes_inherit_no_socket() {
         assert!(start.elapsed() < millis(400));
         server.shutdown(LIMIT).unwrap();
         drop(server);
-        let again = Server::builder().bind(address).unwrap();
-        assert_eq!(again.local_address(), address);
+        let again = Server::builder().bind(&address).unwrap();
+        assert_eq!(again.local_address(), &address);
         assert!(
             sleeping.try_wait().unwrap().is_none(),
             "the child is gone too early"

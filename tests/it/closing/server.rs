@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use trunkline::{Client, CloseReason, ErrorKind, Server, Status};
 
 use super::{SECOND, deferring_server};
-use crate::support::{LIMIT, eventually, is_end, millis, within};
+use crate::support::{LIMIT, eventually, is_end, millis, tcp_address, within};
 
 fn echo_server(address: impl ToString) -> Server {
     Server::builder()
@@ -22,7 +22,7 @@ fn echo_server(address: impl ToString) -> Server {
 fn a_server_restarts_on_its_port_at_once() {
     within(Duration::from_secs(30), || {
         let mut server = echo_server("127.0.0.1:0");
-        let address = server.local_address();
+        let address = tcp_address(&server);
         for round in 0..50 {
             let client = Client::connect(address).unwrap();
             assert_eq!(client.call(1, b"served").unwrap().body(), b"served");
@@ -33,7 +33,7 @@ fn a_server_restarts_on_its_port_at_once() {
                 drop(server);
             }
             server = echo_server(address);
-            assert_eq!(server.local_address(), address);
+            assert_eq!(tcp_address(&server), address);
         }
     });
 }
@@ -49,7 +49,7 @@ fn a_server_without_clients_stops_at_once() {
             let took = start.elapsed();
             assert!(took < millis(200), "round {round} on {address}: {took:?}");
             assert_eq!(report.sessions, 0);
-            let error = Client::connect(at_loopback(server.local_address())).unwrap_err();
+            let error = Client::connect(at_loopback(tcp_address(&server))).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
         }
     });
@@ -66,7 +66,7 @@ fn at_loopback(mut address: SocketAddr) -> SocketAddr {
 fn dropping_a_server_stops_it_too() {
     within(Duration::from_secs(30), || {
         let server = echo_server("127.0.0.1:0");
-        let address = server.local_address();
+        let address = tcp_address(&server);
         let (sender, ends) = mpsc::channel();
         let client = Client::builder()
             .on_closed(move |_, report| sender.send(report.reason).unwrap())
@@ -107,7 +107,7 @@ fn a_stop_lets_running_calls_finish_and_refuses_new_ones() {
             })
             .bind("127.0.0.1:0")
             .unwrap();
-        let address = server.local_address();
+        let address = tcp_address(&server);
         let idle = [0; 2].map(|_| Client::connect(address).unwrap());
         let busy = [0; 3].map(|_| Client::connect(address).unwrap());
         let calls: Vec<_> = busy
@@ -148,7 +148,7 @@ fn a_stop_lets_running_calls_finish_and_refuses_new_ones() {
 fn a_stop_does_not_wait_longer_than_its_limit() {
     within(Duration::from_secs(20), || {
         let (server, responders) = deferring_server();
-        let client = Client::connect(server.local_address()).unwrap();
+        let client = Client::connect(tcp_address(&server)).unwrap();
         let call = client.request(1).timeout(10 * SECOND).start(b"").unwrap();
         let responder = responders.recv_timeout(LIMIT).unwrap();
         let start = Instant::now();
@@ -180,7 +180,7 @@ fn a_stop_ends_handshakes_at_once_and_tells_those_who_are_about_to_connect() {
     within(Duration::from_secs(60), || {
         for _ in 0..20 {
             let server = echo_server("127.0.0.1:0");
-            let address = server.local_address();
+            let address = tcp_address(&server);
             let silent: Vec<TcpStream> = (0..10)
                 .map(|_| TcpStream::connect(address).unwrap())
                 .collect();

@@ -137,9 +137,11 @@ impl World {
             }
             Action::DropClient => drop(self.client.lock().unwrap().take()),
             Action::ConnectAndDrop => {
-                let address = session.map(|session| session.peer_address());
+                let address = session.map(|session| session.peer_address().clone());
                 let server = self.server.lock().unwrap().clone();
-                let address = server.map(|server| server.local_address()).or(address);
+                let address = server
+                    .map(|server| server.local_address().clone())
+                    .or(address);
                 let mut timeouts = Timeouts::default();
                 timeouts.connect = SHORT;
                 timeouts.handshake = SHORT;

@@ -1,0 +1,48 @@
+//! How long everything may take.
+
+use std::time::Duration;
+
+/// How long everything may take. [`Duration::MAX`] means no limit; zero fails as soon as there
+/// is anything to wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// Looking up the name and dialling all its addresses. Default 10 s.
+    pub connect: Duration,
+    /// From the connection to the welcome. Default 10 s.
+    pub handshake: Duration,
+    /// A frame, from its first byte to its last: this, plus its size over
+    /// [`lowest_rate`](Timeouts::lowest_rate). Default 10 s.
+    pub frame: Duration,
+    /// Bytes per second that the slowest acceptable peer sends. Default 16 KiB/s.
+    pub lowest_rate: u32,
+    /// The peer takes not one byte of what is written to it. Default 10 s; then the session is
+    /// closed.
+    pub write: Duration,
+    /// A push waits for room in the send queue. Default 30 s.
+    pub push: Duration,
+    /// A call waits for its reply. Default 30 s.
+    pub call: Duration,
+    /// Nothing at all comes from the peer. Default no limit. Nothing is sent unasked yet, so a
+    /// limit also ends honest sessions on which nothing happens.
+    pub idle: Duration,
+    /// A close that this side did not wait for, or that the peer began. Default 5 s; then the
+    /// connection is cut.
+    pub close: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            connect: Duration::from_secs(10),
+            handshake: Duration::from_secs(10),
+            frame: Duration::from_secs(10),
+            lowest_rate: 16 << 10,
+            write: Duration::from_secs(10),
+            push: Duration::from_secs(30),
+            call: Duration::from_secs(30),
+            idle: Duration::MAX,
+            close: Duration::from_secs(5),
+        }
+    }
+}
