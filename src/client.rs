@@ -146,11 +146,11 @@ impl ClientBuilder {
             (agreed, Vec::new())
         };
         let connection = Connection::new(Arc::new(socket), peer, self.framing, config, agreed)?;
-        start(&connection, Router::new(handlers, None), &received, places)?;
+        let session = Session::new(connection.clone());
+        let router = Router::new(handlers, session.clone(), None);
+        start(&connection, router, &received, places)?;
         Ok(Client {
-            handle: Arc::new(Handle {
-                session: Session::new(connection),
-            }),
+            handle: Arc::new(Handle { session }),
         })
     }
 }

@@ -72,13 +72,16 @@ const NEVER: u64 = u64::MAX;
 /// thread and dropped with it, so that nothing above can keep a dead connection alive.
 pub(crate) trait Dispatch: Send + Sync + 'static {
     /// The session begins; no message has been read yet.
-    fn connected(&self, connection: &Arc<Connection>);
+    fn connected(&self);
 
     /// A push or a call. A call must be answered, now or later.
-    fn message(&self, connection: &Arc<Connection>, message: &MessageRef<'_>, wire_bytes: usize);
+    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize);
 
     /// The session has ended; called once, after the last message.
-    fn closed(&self, connection: &Arc<Connection>, report: &CloseReport);
+    fn closed(&self, report: &CloseReport);
+
+    /// The closed event is over, whatever became of it.
+    fn end(&self);
 }
 
 /// What the handshake agreed on.

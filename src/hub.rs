@@ -9,7 +9,6 @@ use crossbeam::atomic::AtomicCell;
 use parking_lot::RwLock;
 
 use crate::codec::IntoBody;
-use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Route, SessionId};
 use crate::protocol::Framing;
@@ -60,12 +59,7 @@ impl Hub {
         SessionId(self.shared.next.fetch_add(1))
     }
 
-    pub(crate) fn join(
-        &self,
-        connection: &Arc<Connection>,
-        ticket: impl Send + Sync + 'static,
-    ) -> Member {
-        let session = Session::new(connection.clone());
+    pub(crate) fn join(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
         self.shared.sessions.write().insert(session.id(), session);
         Member {
             hub: self.clone(),

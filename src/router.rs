@@ -95,29 +95,35 @@ impl fmt::Debug for Handlers {
 /// What the reader thread of one session owns: the way to the handlers.
 pub(crate) struct Router {
     handlers: Arc<Handlers>,
+    session: Session,
     /// The session's place in a server's hub; a client's session has none.
     member: Option<Member>,
 }
 
 impl Router {
-    pub(crate) fn new(handlers: Arc<Handlers>, member: Option<Member>) -> Self {
-        Router { handlers, member }
+    pub(crate) fn new(handlers: Arc<Handlers>, session: Session, member: Option<Member>) -> Self {
+        Router {
+            handlers,
+            session,
+            member,
+        }
     }
 }
 
 impl Dispatch for Router {
-    fn connected(&self, connection: &Arc<Connection>) {
+    fn connected(&self) {
         if let Some(hook) = &self.handlers.connected {
-            hook(&Session::new(connection.clone()));
+            hook(&self.session);
         }
     }
 
-    fn message(&self, connection: &Arc<Connection>, message: &MessageRef<'_>, wire_bytes: usize) {
+    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) {
+        let connection = &self.session.connection;
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
             return no_handler(connection, message);
         };
         let hub = self.member.as_ref().map(Member::hub);
-        let context = Context::new(connection, message, wire_bytes, hub);
+        let context = Context::new(&self.session, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
         if caught(|| handler(&context, body)).is_none() {
             connection.counters.panics.fetch_add(1);
@@ -125,17 +131,20 @@ impl Dispatch for Router {
         }
     }
 
-    fn closed(&self, connection: &Arc<Connection>, report: &CloseReport) {
-        let session = Session::new(connection.clone());
+    fn closed(&self, report: &CloseReport) {
         if let Some(member) = &self.member {
-            member.leave(&session);
+            member.leave(&self.session);
         }
         if let Some(error) = &report.error {
             self.handlers.report(error);
         }
         if let Some(hook) = &self.handlers.closed {
-            hook(&session, report);
+            hook(&self.session, report);
         }
+    }
+
+    fn end(&self) {
+        self.session.clear_data();
     }
 }
 

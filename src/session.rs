@@ -1,6 +1,7 @@
 //! What user code holds: a session with one peer, its requests, pending calls and responders.
 
 mod clock;
+mod data;
 mod pending;
 mod request;
 mod responder;
@@ -20,6 +21,7 @@ use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
 use crate::queue::scratch;
 use crate::stats::Stats;
 
+use self::data::Data;
 pub use pending::{Pending, Reply};
 pub use request::Request;
 pub(crate) use responder::answer;
@@ -35,11 +37,22 @@ pub use responder::{Deferred, Responder};
 #[doc(alias = "socket")]
 pub struct Session {
     pub(crate) connection: Arc<Connection>,
+    attached: Arc<Attached>,
+}
+
+/// What belongs to a session and not to its connection.
+#[derive(Default)]
+struct Attached {
+    data: Data,
 }
 
 impl Session {
+    /// The session over a connection; its other handles are clones of it.
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        Session { connection }
+        Session {
+            connection,
+            attached: Arc::default(),
+        }
     }
 
     /// The session's number: given by the server, and the same at both ends. 0 at a client

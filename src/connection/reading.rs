@@ -91,7 +91,7 @@ impl<D: Dispatch> Reader<D> {
     fn dispatch_connected(&self) {
         self.seat.handle(None, || {
             self.connection()
-                .guard(|| self.reading.dispatch.connected(self.connection()));
+                .guard(|| self.reading.dispatch.connected());
         });
         if self.seat.has_handed_over() {
             self.work_off_backlog();
@@ -298,7 +298,7 @@ impl<D: Dispatch> Reader<D> {
         connection.watch_gathered();
         let serving = (message.kind == Kind::Call).then_some(message.sequence);
         self.handle(serving, || {
-            self.reading.dispatch.message(connection, message, size);
+            self.reading.dispatch.message(message, size);
         });
     }
 
@@ -329,7 +329,8 @@ impl<D: Dispatch> Reader<D> {
         self.seat.set_reader(None);
         let report = connection.report();
         self.seat.handle(None, || {
-            connection.guard(|| self.reading.dispatch.closed(connection, &report));
+            connection.guard(|| self.reading.dispatch.closed(&report));
+            connection.guard(|| self.reading.dispatch.end());
         });
         connection.announce_end(report);
     }

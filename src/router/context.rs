@@ -2,13 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::reply::Replied;
 use crate::address::Address;
 use crate::codec::IntoBody;
-use crate::connection::Connection;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::message::{CodecId, Kind, MessageRef, Metadata, MetadataRef, Route};
@@ -17,7 +15,7 @@ use crate::status::{Status, StatusRef};
 
 /// The message that a handler handles, and the ways to answer it.
 pub struct Context<'a> {
-    connection: &'a Arc<Connection>,
+    session: &'a Session,
     message: &'a MessageRef<'a>,
     wire_bytes: usize,
     hub: Option<&'a Hub>,
@@ -28,13 +26,13 @@ pub struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(super) fn new(
-        connection: &'a Arc<Connection>,
+        session: &'a Session,
         message: &'a MessageRef<'a>,
         wire_bytes: usize,
         hub: Option<&'a Hub>,
     ) -> Self {
         Context {
-            connection,
+            session,
             message,
             wire_bytes,
             hub,
@@ -45,7 +43,7 @@ impl<'a> Context<'a> {
 
     /// The session that the message came by: push to it, call it.
     pub fn session(&self) -> Session {
-        Session::new(self.connection.clone())
+        self.session.clone()
     }
 
     /// The server's sessions; a client has no hub.
@@ -55,7 +53,7 @@ impl<'a> Context<'a> {
 
     /// The peer's address.
     pub fn peer_address(&self) -> &'a Address {
-        &self.connection.peer
+        &self.session.connection.peer
     }
 
     /// Push or call.
@@ -112,7 +110,7 @@ impl<'a> Context<'a> {
     pub(super) fn answer(&self, body: impl IntoBody) {
         if !self.settled.get() {
             crate::session::answer(
-                self.connection,
+                &self.session.connection,
                 self.message.sequence,
                 self.metadata.borrow().as_ref(),
                 &body,
@@ -126,8 +124,11 @@ impl<'a> Context<'a> {
     /// For a push, or after an answer, the responder answers nothing.
     pub fn defer(&self) -> (Responder, Deferred) {
         let answered = self.settled.replace(true);
-        let mut responder =
-            Responder::new(self.connection.clone(), self.message.sequence, answered);
+        let mut responder = Responder::new(
+            self.session.connection.clone(),
+            self.message.sequence,
+            answered,
+        );
         for (key, value) in self.metadata.borrow().iter() {
             // It fitted the answer's metadata, so it fits the responder's.
             let _ = responder.meta(key, value);
@@ -149,7 +150,7 @@ impl<'a> Context<'a> {
 
     fn answer_with(&self, status: StatusRef<'_>) {
         if !self.settled.replace(true) {
-            self.connection.reply_status(
+            self.session.connection.reply_status(
                 self.message.sequence,
                 status,
                 self.metadata.borrow().as_ref(),
@@ -161,7 +162,7 @@ impl<'a> Context<'a> {
 impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("session", &self.connection.id.0)
+            .field("session", &self.session.id().0)
             .field("kind", &self.kind())
             .field("route", &self.route())
             .field("sequence", &self.sequence())

@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, caught};
 use crate::hub::Member;
 use crate::protocol::native::handshake::PeerLimits;
 use crate::router::Router;
+use crate::session::Session;
 use crate::status::Status;
 
 /// Pauses after a failed accept: out of descriptors, usually.
@@ -185,11 +186,12 @@ impl Shared {
     fn receive(self: Arc<Self>, newcomer: Newcomer, ticket: Ticket, places: Places) {
         match self.greet(&newcomer) {
             Ok((connection, received)) => {
-                let member = self.let_in(&newcomer.socket, &connection, ticket);
+                let session = Session::new(connection.clone());
+                let member = self.let_in(&newcomer.socket, session.clone(), ticket);
                 if self.is_stopping() {
                     connection.begin_close(self.config.timeouts.close);
                 }
-                let router = Router::new(self.handlers.clone(), Some(member));
+                let router = Router::new(self.handlers.clone(), session, Some(member));
                 drop((self, newcomer));
                 prepare(&connection, router, &received, places)();
             }
@@ -238,10 +240,10 @@ impl Shared {
     }
 
     /// Out of the handshake and into the hub, in one step: a stop finds it in one of them.
-    fn let_in(&self, socket: &Arc<Socket>, connection: &Arc<Connection>, ticket: Ticket) -> Member {
+    fn let_in(&self, socket: &Arc<Socket>, session: Session, ticket: Ticket) -> Member {
         let mut state = self.state.lock();
         state.greeting.retain(|other| !Arc::ptr_eq(other, socket));
-        let member = self.hub.join(connection, ticket);
+        let member = self.hub.join(session, ticket);
         drop(state);
         self.changed.notify_all();
         member
