@@ -146,7 +146,7 @@ impl ClientBuilder {
             (agreed, Vec::new())
         };
         let connection = Connection::new(Arc::new(socket), peer, self.framing, config, agreed)?;
-        let session = Session::new(connection.clone());
+        let session = Session::new(connection.clone(), handlers.interceptors());
         let router = Router::new(handlers, session.clone(), None);
         start(&connection, router, &received, places)?;
         Ok(Client {

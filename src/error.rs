@@ -20,6 +20,7 @@ use crate::status::Status;
 /// | `WrongProtocol`, `Malformed`, `FrameTooLarge`, `FrameTimeout`, `ProtocolAbuse` | the peer's | no |
 /// | `Version`, `Refused` | the peer said no | no |
 /// | `Status` | the peer's handler answered an error status | depends on the status |
+/// | `Intercepted` | this side's own interceptor said no | no |
 /// | `BadBody` | the sender of the body | no |
 /// | `AddressInUse`, `Io` | the system | depends |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +62,8 @@ pub enum ErrorKind {
     Refused,
     /// The call was answered with an error status; see [`Error::status`].
     Status,
+    /// An interceptor of this side refused the call; see [`Error::status`].
+    Intercepted,
     /// A body that does not decode.
     BadBody,
     /// The protocol or this build cannot do what was asked.
@@ -114,6 +117,7 @@ impl Error {
     pub(crate) fn from_status(kind: ErrorKind, status: Status) -> Self {
         let message = match kind {
             ErrorKind::Refused | ErrorKind::Overloaded => "the peer refused the connection",
+            ErrorKind::Intercepted => "an interceptor refused the call",
             ErrorKind::Version => "no common protocol version",
             _ => "the call was answered with an error",
         };
@@ -164,7 +168,7 @@ impl Error {
     }
 
     /// The status that the peer sent, for the kinds `Status`, `Refused`, `Overloaded` and
-    /// `Version`; `None` if the peer sent none.
+    /// `Version`, or that the interceptor gave; `None` if there was none.
     pub fn status(&self) -> Option<&Status> {
         self.0.status.as_ref()
     }

@@ -170,7 +170,10 @@ pub use message::{CodecId, Kind, Metadata, MetadataRef, Route, SessionId};
 pub use protocol::Framing;
 pub use router::{Context, IntoReply, Replied, ReplyTo};
 pub use server::{Server, ServerBuilder, ShutdownReport};
-pub use session::{Deferred, Pending, Reply, Request, Responder, Session};
+pub use session::{
+    Deferred, Direction, Exchange, Interceptor, Outcome, Pending, Reply, Request, Responder,
+    Session,
+};
 pub use stats::{Count, Rates, Stats};
 pub use status::Status;
 

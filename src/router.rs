@@ -13,7 +13,7 @@ use crate::connection::{CloseReport, Connection, Dispatch};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
-use crate::session::Session;
+use crate::session::{Interceptors, Session};
 use crate::status::{Status, StatusRef};
 
 pub(crate) use builder::{HandlersBuilder, handler_methods};
@@ -52,6 +52,7 @@ pub(crate) struct Handlers {
     connected: Option<ConnectedHook>,
     closed: Option<ClosedHook>,
     error: Option<ErrorHook>,
+    interceptors: Interceptors,
 }
 
 impl Handlers {
@@ -71,6 +72,10 @@ impl Handlers {
         routed
             .and_then(|routed| routed.handler(kind))
             .or_else(|| self.fallback.handler(kind))
+    }
+
+    pub(crate) fn interceptors(&self) -> Interceptors {
+        self.interceptors.clone()
     }
 
     /// Tells the application about an error that no caller sees.
@@ -125,10 +130,25 @@ impl Dispatch for Router {
         let hub = self.member.as_ref().map(Member::hub);
         let context = Context::new(&self.session, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
-        if caught(|| handler(&context, body)).is_none() {
-            connection.counters.panics.fetch_add(1);
-            context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
+        let handled = caught(|| {
+            let may_run = context.begin();
+            if may_run {
+                handler(&context, body);
+            }
+            may_run
+        });
+        match handled {
+            Some(true) => {}
+            Some(false) if message.kind == Kind::Push => {
+                connection.counters.dropped_pushes.fetch_add(1);
+            }
+            Some(false) => {}
+            None => {
+                connection.counters.panics.fetch_add(1);
+                context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
+            }
         }
+        connection.guard(|| context.end());
     }
 
     fn closed(&self, report: &CloseReport) {

@@ -2,6 +2,7 @@
 
 mod clock;
 mod data;
+mod interceptor;
 mod pending;
 mod request;
 mod responder;
@@ -22,6 +23,8 @@ use crate::queue::scratch;
 use crate::stats::Stats;
 
 use self::data::Data;
+pub use interceptor::{Direction, Exchange, Interceptor, Outcome};
+pub(crate) use interceptor::{Interceptors, Watched};
 pub use pending::{Pending, Reply};
 pub use request::Request;
 pub(crate) use responder::answer;
@@ -41,17 +44,20 @@ pub struct Session {
 }
 
 /// What belongs to a session and not to its connection.
-#[derive(Default)]
 struct Attached {
+    interceptors: Interceptors,
     data: Data,
 }
 
 impl Session {
     /// The session over a connection; its other handles are clones of it.
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>, interceptors: Interceptors) -> Self {
         Session {
             connection,
-            attached: Arc::default(),
+            attached: Arc::new(Attached {
+                interceptors,
+                data: Data::default(),
+            }),
         }
     }
 

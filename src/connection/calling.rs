@@ -65,6 +65,8 @@ impl Connection {
         deadline: Option<Instant>,
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
+        // Before it waits for a place that would be of no use.
+        self.check_limits(&message)?;
         let bytes = message.body.len() + OVERHEAD;
         let runs_callback = matches!(caller, Caller::Callback(_));
         let watch = deadline.filter(|_| runs_callback);

@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Answers a call of the peer. What does not fit is replaced by a status, for which there
-    /// is always room.
+    /// is always room. The answer is the status code that it came to.
     pub(crate) fn reply(
         &self,
         sequence: u32,
@@ -175,7 +175,8 @@ impl Connection {
         metadata: MetadataRef<'_>,
         codec: CodecId,
         body: &[u8],
-    ) {
+    ) -> i32 {
+        let mut answered = status.map_or(Status::OK, |status| status.code);
         let mut reply = MessageRef::new(Kind::Reply, Route::Number(0), sequence, codec, body);
         reply.status = status;
         reply.metadata = metadata;
@@ -187,6 +188,7 @@ impl Connection {
                     ErrorKind::QueueFull => Status::OVERLOADED,
                     _ => Status::TOO_LARGE,
                 };
+                answered = code;
                 let text = error.to_string();
                 let mut short =
                     MessageRef::new(Kind::Reply, Route::Number(0), sequence, codec, &[]);
@@ -203,6 +205,7 @@ impl Connection {
             }
         }
         self.incoming_answered();
+        answered
     }
 
     /// Answers a call of the peer with an error status.
@@ -211,8 +214,8 @@ impl Connection {
         sequence: u32,
         status: StatusRef<'_>,
         metadata: MetadataRef<'_>,
-    ) {
-        self.reply(sequence, Some(status), metadata, CodecId::BYTES, &[]);
+    ) -> i32 {
+        self.reply(sequence, Some(status), metadata, CodecId::BYTES, &[])
     }
 
     fn send_reply(&self, reply: &MessageRef<'_>, class: Class) -> Result<(), Error> {
@@ -258,7 +261,7 @@ impl Connection {
     /// Refuses here what the peer would not admit. Where it announces no limit, its own are
     /// taken to be like this side's.
     #[inline]
-    fn check_limits(&self, message: &MessageRef<'_>) -> Result<(), Error> {
+    pub(super) fn check_limits(&self, message: &MessageRef<'_>) -> Result<(), Error> {
         self.check_body(message.body.len())?;
         if let Route::Name(name) = message.route {
             let most = self.config.limits.route_name_bytes;

@@ -8,6 +8,7 @@ use super::{ClosedHook, ConnectedHook, Context, ErrorHook, Handler, Handlers, Ro
 use crate::codec::Body;
 use crate::error::{Error, ErrorKind};
 use crate::message::{OwnedRoute, Route};
+use crate::session::Interceptor;
 
 /// Handlers in the making. Mistakes are kept and shown by [`build`](HandlersBuilder::build).
 #[derive(Default)]
@@ -18,6 +19,7 @@ pub(crate) struct HandlersBuilder {
     connected: Option<ConnectedHook>,
     closed: Option<ClosedHook>,
     error: Option<ErrorHook>,
+    interceptors: Vec<Box<dyn Interceptor>>,
     mistake: Option<Error>,
 }
 
@@ -96,6 +98,10 @@ impl HandlersBuilder {
         self.error = Some(hook);
     }
 
+    pub(crate) fn intercept(&mut self, interceptor: impl Interceptor) {
+        self.interceptors.push(Box::new(interceptor));
+    }
+
     pub(crate) fn build(self) -> Result<Handlers, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
@@ -107,6 +113,7 @@ impl HandlersBuilder {
             connected: self.connected,
             closed: self.closed,
             error: self.error,
+            interceptors: self.interceptors.into(),
         })
     }
 }
@@ -190,6 +197,12 @@ macro_rules! handler_methods {
         /// that did not end cleanly.
         pub fn on_error(mut self, hook: impl Fn(&$crate::Error) + Send + Sync + 'static) -> Self {
             self.handlers.error(Box::new(hook));
+            self
+        }
+
+        /// Runs code around every handler and every outgoing call, in the order of these calls.
+        pub fn intercept(mut self, interceptor: impl $crate::Interceptor) -> Self {
+            self.handlers.intercept(interceptor);
             self
         }
 

@@ -10,7 +10,7 @@ use crate::codec::IntoBody;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::message::{CodecId, Kind, MessageRef, Metadata, MetadataRef, Route};
-use crate::session::{Deferred, Responder, Session};
+use crate::session::{Deferred, Direction, Exchange, Responder, Session, Watched};
 use crate::status::{Status, StatusRef};
 
 /// The message that a handler handles, and the ways to answer it.
@@ -21,6 +21,10 @@ pub struct Context<'a> {
     hub: Option<&'a Hub>,
     /// Whether the call is answered, or a responder has taken the duty over.
     settled: Cell<bool>,
+    /// The status code that the call was answered with here.
+    code: Cell<i32>,
+    /// Until the handler has returned, or a responder has taken it over.
+    watched: Cell<Watched>,
     metadata: RefCell<Metadata>,
 }
 
@@ -37,7 +41,38 @@ impl<'a> Context<'a> {
             wire_bytes,
             hub,
             settled: Cell::new(message.kind != Kind::Call),
+            code: Cell::new(Status::OK),
+            watched: Cell::new(None),
             metadata: RefCell::default(),
+        }
+    }
+
+    /// Asks the interceptors; whether the handler may run.
+    pub(super) fn begin(&self) -> bool {
+        let exchange = Exchange {
+            session: self.session,
+            direction: Direction::Incoming,
+            kind: self.message.kind,
+            route: self.message.route,
+            metadata: self.message.metadata,
+            body_bytes: self.message.body.len(),
+        };
+        match exchange.begin() {
+            Ok(watched) => {
+                self.watched.set(watched);
+                true
+            }
+            Err(status) => {
+                self.answer_error(&status);
+                false
+            }
+        }
+    }
+
+    /// The handler has returned.
+    pub(super) fn end(&self) {
+        if let Some(watched) = self.watched.take() {
+            watched.answered(self.code.get());
         }
     }
 
@@ -109,13 +144,14 @@ impl<'a> Context<'a> {
 
     pub(super) fn answer(&self, body: impl IntoBody) {
         if !self.settled.get() {
-            crate::session::answer(
+            let code = crate::session::answer(
                 &self.session.connection,
                 self.message.sequence,
                 self.metadata.borrow().as_ref(),
                 &body,
                 || self.settled.set(true),
             );
+            self.code.set(code);
         }
     }
 
@@ -124,10 +160,15 @@ impl<'a> Context<'a> {
     /// For a push, or after an answer, the responder answers nothing.
     pub fn defer(&self) -> (Responder, Deferred) {
         let answered = self.settled.replace(true);
+        let watched = match answered {
+            true => None,
+            false => self.watched.take(),
+        };
         let mut responder = Responder::new(
             self.session.connection.clone(),
             self.message.sequence,
             answered,
+            watched,
         );
         for (key, value) in self.metadata.borrow().iter() {
             // It fitted the answer's metadata, so it fits the responder's.
@@ -150,11 +191,11 @@ impl<'a> Context<'a> {
 
     fn answer_with(&self, status: StatusRef<'_>) {
         if !self.settled.replace(true) {
-            self.session.connection.reply_status(
+            self.code.set(self.session.connection.reply_status(
                 self.message.sequence,
                 status,
                 self.metadata.borrow().as_ref(),
-            );
+            ));
         }
     }
 }

@@ -186,7 +186,7 @@ impl Shared {
     fn receive(self: Arc<Self>, newcomer: Newcomer, ticket: Ticket, places: Places) {
         match self.greet(&newcomer) {
             Ok((connection, received)) => {
-                let session = Session::new(connection.clone());
+                let session = Session::new(connection.clone(), self.handlers.interceptors());
                 let member = self.let_in(&newcomer.socket, session.clone(), ticket);
                 if self.is_stopping() {
                     connection.begin_close(self.config.timeouts.close);

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Watched;
 use crate::codec::{Body, FromBody, decode};
 use crate::config::deadline;
 use crate::connection::Connection;
 use crate::connection::waiter::{Answer, Callback, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, MessageRef, Metadata};
+use crate::status::Status;
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ pub struct Pending {
     sequence: u32,
     started: Instant,
     deadline: Option<Instant>,
+    watched: Watched,
 }
 
 impl Pending {
@@ -87,6 +90,7 @@ impl Pending {
         sequence: u32,
         started: Instant,
         deadline: Option<Instant>,
+        watched: Watched,
     ) -> Self {
         Pending {
             connection,
@@ -94,6 +98,7 @@ impl Pending {
             sequence,
             started,
             deadline,
+            watched,
         }
     }
 
@@ -106,19 +111,31 @@ impl Pending {
     }
 
     fn finish(&mut self) -> Result<Reply, Error> {
-        let waiter = self.wait_filled()?;
-        let answer = waiter.take_answer().unwrap_or_else(|| Err(taken()));
-        Waiter::give_back(waiter);
-        answer.map(Reply::from)
+        let answer = self.wait_filled().and_then(|waiter| {
+            let answer = waiter.take_answer().unwrap_or_else(|| Err(taken()));
+            Waiter::give_back(waiter);
+            answer
+        });
+        self.tell(answer.map(Reply::from))
+    }
+
+    /// The call has ended for its caller: the interceptors are told.
+    fn tell<T>(&mut self, outcome: Result<T, Error>) -> Result<T, Error> {
+        if let Some(watched) = self.watched.take() {
+            watched.ended(&outcome);
+        }
+        outcome
     }
 
     pub(super) fn wait_with<R>(mut self, read: impl FnOnce(Body<'_>) -> R) -> Result<R, Error> {
-        let waiter = self.wait_filled()?;
-        let result = waiter
-            .read(|bytes, codec| read(Body::new(bytes, codec)))
-            .unwrap_or_else(|| Err(taken()));
-        Waiter::give_back(waiter);
-        result
+        let result = self.wait_filled().and_then(|waiter| {
+            let result = waiter
+                .read(|bytes, codec| read(Body::new(bytes, codec)))
+                .unwrap_or_else(|| Err(taken()));
+            Waiter::give_back(waiter);
+            result
+        });
+        self.tell(result)
     }
 
     /// Waits to the end of the call, whose waiter is filled then.
@@ -165,7 +182,7 @@ impl Pending {
         if waiter.is_done() {
             let answer = waiter.take_answer();
             self.waiter = None;
-            return answer.map(|answer| answer.map(Reply::from));
+            return answer.map(|answer| self.tell(answer.map(Reply::from)));
         }
         if self
             .deadline
@@ -186,7 +203,13 @@ impl Pending {
         let Some(waiter) = self.waiter.take() else {
             return callback(Err(taken()));
         };
-        let callback: Callback = Box::new(move |outcome| callback(outcome.map(Reply::copy)));
+        let watched = self.watched.take();
+        let callback: Callback = Box::new(move |outcome| {
+            if let Some(watched) = watched {
+                watched.ended(&outcome);
+            }
+            callback(outcome.map(Reply::copy));
+        });
         let instead = self
             .connection
             .call_back_instead(self.sequence, callback, self.deadline);
@@ -212,6 +235,9 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if self.waiter.take().is_some() {
             self.connection.give_up_call(self.sequence);
+        }
+        if let Some(watched) = self.watched.take() {
+            watched.answered(Status::CANCELLED);
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::clock::coarse_now;
-use super::{Pending, Reply, Session, with_bytes};
+use super::interceptor::refused;
+use super::{Direction, Exchange, Pending, Reply, Session, Watched, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
 use crate::connection::before_wait;
@@ -100,9 +101,10 @@ impl<'s, 'r> Request<'s, 'r> {
         let connection = self.session.connection.clone();
         let waiter = Waiter::take();
         let started = Instant::now();
-        let (sequence, deadline) = self.open(&body, Caller::Thread(waiter.clone()), started)?;
+        let caller = |_: &Watched| Caller::Thread(waiter.clone());
+        let (sequence, deadline, watched) = self.open(&body, started, caller)?;
         Ok(Pending::new(
-            connection, waiter, sequence, started, deadline,
+            connection, waiter, sequence, started, deadline, watched,
         ))
     }
 
@@ -118,10 +120,15 @@ impl<'s, 'r> Request<'s, 'r> {
         body: impl IntoBody,
         callback: impl FnOnce(Result<Body<'_>, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let callback = move |outcome: Outcome<'_>| {
-            callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
+        let caller = |watched: &Watched| {
+            let watched = watched.clone();
+            Caller::Callback(Box::new(move |outcome: Outcome<'_>| {
+                if let Some(watched) = watched {
+                    watched.ended(&outcome);
+                }
+                callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
+            }))
         };
-        let caller = Caller::Callback(Box::new(callback));
         let limit = self
             .limit
             .unwrap_or(self.session.connection.config.timeouts.call);
@@ -129,16 +136,16 @@ impl<'s, 'r> Request<'s, 'r> {
             true => Instant::now(),
             false => coarse_now(),
         };
-        self.open(&body, caller, started)?;
+        self.open(&body, started, caller)?;
         Ok(())
     }
 
     fn open(
         self,
         body: &impl IntoBody,
-        caller: Caller,
         started: Instant,
-    ) -> Result<(u32, Option<Instant>), Error> {
+        caller: impl FnOnce(&Watched) -> Caller,
+    ) -> Result<(u32, Option<Instant>, Watched), Error> {
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -151,12 +158,25 @@ impl<'s, 'r> Request<'s, 'r> {
             ));
         }
         let deadline = deadline(started, limit);
-        let sequence = with_bytes(body, |codec, bytes| {
+        let (sequence, watched) = with_bytes(body, |codec, bytes| {
+            let exchange = Exchange {
+                session: self.session,
+                direction: Direction::Outgoing,
+                kind: Kind::Call,
+                route: self.route,
+                metadata: self.metadata.as_ref(),
+                body_bytes: bytes.len(),
+            };
+            let watched = exchange.begin().map_err(refused)?;
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
             message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
-            connection.open_call(message, caller, deadline)
+            let opened = connection.open_call(message, caller(&watched), deadline);
+            if let (Err(_), Some(watched)) = (&opened, &watched) {
+                watched.ended(&opened);
+            }
+            Ok((opened?, watched))
         })?;
-        Ok((sequence, deadline))
+        Ok((sequence, deadline, watched))
     }
 }

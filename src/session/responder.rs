@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::with_bytes;
+use super::{Watched, with_bytes};
 use crate::codec::IntoBody;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -16,15 +16,22 @@ pub struct Responder {
     sequence: u32,
     metadata: Metadata,
     answered: bool,
+    watched: Watched,
 }
 
 impl Responder {
-    pub(crate) fn new(connection: Arc<Connection>, sequence: u32, answered: bool) -> Self {
+    pub(crate) fn new(
+        connection: Arc<Connection>,
+        sequence: u32,
+        answered: bool,
+        watched: Watched,
+    ) -> Self {
         Responder {
             connection,
             sequence,
             metadata: Metadata::new(),
             answered,
+            watched,
         }
     }
 
@@ -42,7 +49,8 @@ impl Responder {
         if !self.answered {
             let (metadata, answered) = (self.metadata.as_ref(), &mut self.answered);
             let settle = || *answered = true;
-            answer(&self.connection, self.sequence, metadata, &body, settle);
+            let code = answer(&self.connection, self.sequence, metadata, &body, settle);
+            self.tell(code);
         }
     }
 
@@ -53,33 +61,41 @@ impl Responder {
         }
     }
 
-    fn send_status(&self, status: StatusRef<'_>) {
-        self.connection
+    fn send_status(&mut self, status: StatusRef<'_>) {
+        let code = self
+            .connection
             .reply_status(self.sequence, status, self.metadata.as_ref());
+        self.tell(code);
+    }
+
+    /// The call is answered: the interceptors are told.
+    fn tell(&mut self, code: i32) {
+        if let Some(watched) = self.watched.take() {
+            watched.answered(code);
+        }
     }
 }
 
 /// Encodes and sends an answer. `settle` runs in between: an encoder that panics leaves the
-/// call to whoever answers panics.
+/// call to whoever answers panics. The answer is the status code that it came to.
 pub(crate) fn answer(
     connection: &Connection,
     sequence: u32,
     metadata: MetadataRef<'_>,
     body: &impl IntoBody,
     settle: impl FnOnce(),
-) {
+) -> i32 {
     let mut settle = Some(settle);
     let mut settled = || settle.take().into_iter().for_each(|settle| settle());
     let sent = with_bytes(body, |codec, bytes| {
         settled();
-        connection.reply(sequence, None, metadata, codec, bytes);
-        Ok(())
+        Ok(connection.reply(sequence, None, metadata, codec, bytes))
     });
-    if let Err(error) = sent {
+    sent.unwrap_or_else(|error| {
         settled();
         let status = Status::from(error);
-        connection.reply_status(sequence, status.as_ref(), metadata);
-    }
+        connection.reply_status(sequence, status.as_ref(), metadata)
+    })
 }
 
 impl Drop for Responder {

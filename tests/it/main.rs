@@ -25,6 +25,7 @@ mod hostile;
 mod hostile_peers;
 mod house;
 mod intact;
+mod interceptors;
 mod limits_live;
 mod nesting;
 mod order;
