@@ -10,6 +10,7 @@
 
 mod limits;
 mod socket_options;
+mod threads;
 mod timeouts;
 
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use crate::error::{Error, ErrorKind};
 
 pub use limits::Limits;
 pub use socket_options::SocketOptions;
+pub(crate) use threads::ThreadOptions;
+pub use threads::{StartedThread, ThreadRole};
 pub use timeouts::Timeouts;
 
 /// Everything one connection needs to know; what the builders fill.
@@ -26,7 +29,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) socket: SocketOptions,
-    pub(crate) stack_bytes: Option<usize>,
+    pub(crate) threads: ThreadOptions,
 }
 
 impl Config {

@@ -162,7 +162,7 @@ mod timer;
 pub use address::Address;
 pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
-pub use config::{Limits, SocketOptions, Timeouts};
+pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Hub, Sent};

@@ -22,7 +22,7 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
     // The system's resolver knows no time limit, so it gets a thread of its own.
     let (sender, receiver) = crossbeam::channel::bounded(1);
     let owned = name.to_owned();
-    threads::spawn("tl-resolve".into(), None, move || {
+    threads::start("tl-resolve".into(), None, move || {
         let _ = sender.send(owned.to_socket_addrs().map(Vec::from_iter));
     })?;
     let resolved = match deadline {

@@ -13,6 +13,7 @@ use super::seat::{HandOver, Seat};
 use super::threads::{self, Places};
 use super::waiter::outcome;
 use super::{Connection, Dispatch};
+use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef};
 use crate::protocol::Decoded;
@@ -34,7 +35,7 @@ pub(crate) fn start<D: Dispatch>(
 ) -> Result<(), Error> {
     let run = prepare(connection, dispatch, received, places);
     let name = format!("tl-read-{}", connection.id);
-    threads::spawn(name, connection.config.stack_bytes, run)
+    threads::spawn(name, ThreadRole::Reader, &connection.config.threads, run)
 }
 
 /// What the reader thread does, for a thread that exists already.
@@ -357,7 +358,8 @@ impl<D: Dispatch> Reader<D> {
         let guard = connection.count_thread();
         let reading = self.reading.clone();
         let name = format!("tl-read-{}+", connection.id);
-        threads::spawn(name, connection.config.stack_bytes, move || {
+        let options = &connection.config.threads;
+        threads::spawn(name, ThreadRole::Reader, options, move || {
             Reader::new(reading, buffer).run();
             drop(guard);
             drop(places);

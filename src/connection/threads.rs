@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::error::{Error, ErrorKind};
+use crate::config::{StartedThread, ThreadOptions, ThreadRole};
+use crate::error::{Error, ErrorKind, caught};
 
 /// Stack of a connection's threads, in bytes of address space, unless the builder says more.
 pub(crate) const STACK: usize = 512 << 10;
@@ -67,8 +68,27 @@ fn budget() -> usize {
     })
 }
 
-/// Starts a named thread.
+/// Starts a named thread of a client or server; the hook of its builder runs there first.
 pub(crate) fn spawn(
+    name: String,
+    role: ThreadRole,
+    options: &ThreadOptions,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<(), Error> {
+    let hook = options.on_start.clone();
+    start(name, options.stack_bytes, move || {
+        if let Some(hook) = hook {
+            let thread = thread::current();
+            let name = thread.name().unwrap_or_default();
+            // The hook's panic is its own; the panic hook has shown it.
+            let _ = caught(|| hook(&StartedThread { role, name }));
+        }
+        run();
+    })
+}
+
+/// Starts a named thread.
+pub(super) fn start(
     name: String,
     stack: Option<usize>,
     run: impl FnOnce() + Send + 'static,

@@ -16,6 +16,7 @@ use rustix::net::SendFlags;
 use super::output::WriteHalf;
 use super::socket::write_error;
 use super::{Connection, gathering, seat, threads};
+use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::encode_count;
 use crate::message::{Kind, MessageRef};
@@ -153,7 +154,8 @@ impl Connection {
         };
         let name = format!("tl-write-{}", self.id);
         let guard = self.count_thread();
-        let spawned = threads::spawn(name, self.config.stack_bytes, move || {
+        let (role, options) = (ThreadRole::Writer, &self.config.threads);
+        let spawned = threads::spawn(name, role, options, move || {
             connection.write_loop();
             drop(guard);
         });

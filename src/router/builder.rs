@@ -224,9 +224,20 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Stack of each thread of a connection, in bytes. Default 512 KiB of address space.
+        /// Runs on each thread that is started here, before anything else: to set its affinity
+        /// or priority, or to register it somewhere. Not on the threads that a process has once:
+        /// timer and callbacks, nor on one that looks up a name.
+        pub fn on_thread_start(
+            mut self,
+            hook: impl Fn(&$crate::StartedThread<'_>) + Send + Sync + 'static,
+        ) -> Self {
+            self.config.threads.on_start = Some(std::sync::Arc::new(hook));
+            self
+        }
+
+        /// Stack of each thread that is started here, in bytes. Default 512 KiB of address space.
         pub fn stack_bytes(mut self, bytes: usize) -> Self {
-            self.config.stack_bytes = Some(bytes);
+            self.config.threads.stack_bytes = Some(bytes);
             self
         }
 

@@ -9,7 +9,7 @@ use socket2::Socket;
 use super::Shared;
 use super::admission::Ticket;
 use crate::address::Address;
-use crate::config::Config;
+use crate::config::{Config, ThreadRole};
 use crate::connection::handshake::{self, Greeting, refusal};
 use crate::connection::listen::Listener;
 use crate::connection::threads::{self, Places};
@@ -147,7 +147,8 @@ impl Shared {
             config: config.clone(),
         };
         let shared = self.clone();
-        let spawned = threads::spawn("tl-read".into(), config.stack_bytes, move || {
+        let (name, role) = ("tl-read".into(), ThreadRole::Reader);
+        let spawned = threads::spawn(name, role, &config.threads, move || {
             shared.receive(newcomer, ticket, places);
         });
         if let Err(error) = spawned {

@@ -13,7 +13,7 @@ use super::admission::Admission;
 use super::refusal::Refusals;
 use super::{AcceptHook, Server, Shared, State};
 use crate::address::{Address, UnixName};
-use crate::config::{Config, SocketOptions, deadline};
+use crate::config::{Config, SocketOptions, ThreadRole, deadline};
 use crate::connection::listen::{Listener, listen_tcp, listen_unix};
 use crate::connection::threads::{self, Places};
 use crate::connection::{dial, socket};
@@ -141,7 +141,9 @@ impl ServerBuilder {
             let shared = server.shared.clone();
             server.shared.state.lock().accept_threads += 1;
             let thread = AcceptThread::new(shared, config, places);
-            threads::spawn("tl-accept".into(), None, move || thread.run(listener))?;
+            let (name, role) = ("tl-accept".into(), ThreadRole::Accept);
+            let options = &server.shared.config.threads;
+            threads::spawn(name, role, options, move || thread.run(listener))?;
         }
         Ok(server)
     }
