@@ -146,6 +146,7 @@ pub mod codec;
 pub mod config;
 mod connection;
 pub mod error;
+mod escape;
 pub mod hub;
 mod link;
 pub mod message;

@@ -18,6 +18,7 @@ mod calls;
 mod catalogue;
 mod closing;
 mod cuts;
+mod display;
 mod framing;
 mod golden;
 mod handlers;
