@@ -11,6 +11,7 @@
 
 mod length_prefixed;
 pub mod native;
+mod send_limits;
 mod stream;
 
 use crate::config::Limits;
@@ -20,6 +21,7 @@ use crate::status::Status;
 
 pub use length_prefixed::LengthPrefixed;
 pub use native::Native;
+pub(crate) use send_limits::SendLimits;
 pub use stream::Stream;
 
 /// How messages become bytes and come back.
