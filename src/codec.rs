@@ -4,10 +4,11 @@
 //! Bytes and text need no wrapper; formats are wrapper types that choose the codec at compile
 //! time. Your own format is an implementation of the two traits with a codec id from 128 on.
 
+use std::fmt;
 use std::ops::Deref;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::CodecId;
+use crate::message::{BodyBytes, CodecId, MetadataRef, Payload};
 
 /// A value that can be the body of a push, a call or a reply.
 pub trait IntoBody {
@@ -35,7 +36,10 @@ pub trait FromBody<'a>: Sized {
 }
 
 /// A received body: bytes borrowed from the read buffer, and their format.
-#[derive(Clone, Copy, Debug)]
+///
+/// `Display` and `Debug` are for logs: they show at most 64 bytes, and escape control characters.
+/// [`decode`](Body::decode) gives the text itself.
+#[derive(Clone, Copy)]
 pub struct Body<'a> {
     bytes: &'a [u8],
     codec: CodecId,
@@ -74,6 +78,27 @@ pub(crate) fn decode<'a, T: FromBody<'a>>(bytes: &'a [u8], codec: CodecId) -> Re
         ));
     }
     T::from_body(bytes)
+}
+
+impl fmt::Display for Body<'_> {
+    /// One line for logs, such as `text, 5 bytes: "hello"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let payload = Payload {
+            metadata: MetadataRef::EMPTY,
+            codec: self.codec,
+            body: self.bytes,
+        };
+        payload.fmt(f)
+    }
+}
+
+impl fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body")
+            .field("codec", &self.codec)
+            .field("bytes", &BodyBytes(self.codec, self.bytes))
+            .finish()
+    }
 }
 
 impl Deref for Body<'_> {

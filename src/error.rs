@@ -121,6 +121,11 @@ impl Error {
             ErrorKind::Version => "no common protocol version",
             _ => "the call was answered with an error",
         };
+        Error::with_status(kind, message, status)
+    }
+
+    /// A text, then the status behind it.
+    pub(crate) fn with_status(kind: ErrorKind, message: &str, status: Status) -> Self {
         Error(Arc::new(Inner {
             kind,
             message: Cow::Owned(format!("{message}: {status}")),
@@ -151,6 +156,11 @@ impl Error {
         Error::new(ErrorKind::BadBody, message)
     }
 
+    /// For protocols of your own: bytes that no correct peer sends.
+    pub fn malformed(message: impl Into<Cow<'static, str>>) -> Self {
+        Error::new(ErrorKind::Malformed, message)
+    }
+
     /// The same error for a call that the peer may execute all the same.
     pub(crate) fn after_sending(kind: ErrorKind, message: &'static str) -> Self {
         Error(Arc::new(Inner {
@@ -168,7 +178,9 @@ impl Error {
     }
 
     /// The status that the peer sent, for the kinds `Status`, `Refused`, `Overloaded` and
-    /// `Version`, or that the interceptor gave; `None` if there was none.
+    /// `Version`, or that the interceptor gave; `None` if there was none. With kind
+    /// `Unsupported`, from [`Framed::read`](crate::Framed::read): the status that the message
+    /// deserves.
     pub fn status(&self) -> Option<&Status> {
         self.0.status.as_ref()
     }

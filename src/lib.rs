@@ -140,6 +140,10 @@
 //! [`Framing`] a client or server speaks a simpler one to other programs; the table in
 //! [`protocol`] says what each can carry, and what it cannot is refused with
 //! [`ErrorKind::Unsupported`].
+//!
+//! [`Framed`] reads and writes messages on anything else that carries bytes, such as a serial
+//! line or a pipe, in one of these protocols or in one of your own; without threads, and without
+//! calls and heartbeats.
 
 pub mod address;
 pub mod client;
@@ -147,6 +151,7 @@ pub mod codec;
 pub mod config;
 mod connection;
 pub mod error;
+mod escape;
 pub mod hub;
 mod link;
 pub mod message;
@@ -167,7 +172,7 @@ pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Hub, Sent};
 pub use message::{CodecId, Kind, Metadata, MetadataRef, Route, SessionId};
-pub use protocol::Framing;
+pub use protocol::{Framed, Framing};
 pub use router::{Context, IntoReply, Replied, ReplyTo};
 pub use server::{Server, ServerBuilder, ShutdownReport};
 pub use session::{

@@ -1,5 +1,6 @@
 //! The model: what a message is made of, owned and borrowed.
 
+mod display;
 mod metadata;
 mod route;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use crate::status::{Status, StatusRef};
 
+pub(crate) use display::{BodyBytes, Payload};
 pub(crate) use metadata::{Items, PAIR, pair};
 pub use metadata::{Metadata, MetadataIter, MetadataRef};
 pub use route::{OwnedRoute, Route};
@@ -40,6 +42,20 @@ impl Kind {
     }
 }
 
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Push => "push",
+            Kind::Call => "call",
+            Kind::Reply => "reply",
+            Kind::Ping => "ping",
+            Kind::Pong => "pong",
+            Kind::Goodbye => "goodbye",
+            Kind::Cancel => "cancel",
+        })
+    }
+}
+
 /// The format of a body, by number: 0 to 127 are this crate's, 128 to 255 the application's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CodecId(pub u8);
@@ -62,7 +78,10 @@ impl fmt::Display for SessionId {
 }
 
 /// A message whose parts borrow from the buffer it was read from, or from its sender.
-#[derive(Clone, Copy, Debug)]
+///
+/// `Display` and `Debug` are for logs: they show at most 64 bytes of the body, and escape control
+/// characters.
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct MessageRef<'a> {
     /// What it is for.
@@ -128,8 +147,8 @@ impl<'a> MessageRef<'a> {
     }
 }
 
-/// An owned message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An owned message. `Display` and `Debug` are those of [`MessageRef`].
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
     /// What it is for.

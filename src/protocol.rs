@@ -9,8 +9,10 @@
 //! | [`LengthPrefixed`] | yes | no | no | no | none: every message is route 0 | no | no |
 //! | [`Stream`] | yes | no | no | no | none: every read is route 0 | no | no |
 
+mod framed;
 mod length_prefixed;
 pub mod native;
+mod send_limits;
 mod stream;
 
 use crate::config::Limits;
@@ -18,14 +20,16 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef};
 use crate::status::Status;
 
+pub use framed::Framed;
 pub use length_prefixed::LengthPrefixed;
 pub use native::Native;
+pub(crate) use send_limits::SendLimits;
 pub use stream::Stream;
 
 /// How messages become bytes and come back.
 ///
 /// Implementations are plain functions over bytes: they block on nothing, keep no clock and
-/// never panic on what a peer sent.
+/// never panic on what a peer sent. An implementation of your own is for [`Framed`].
 pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The name for errors and logs.
     fn name(&self) -> &'static str;

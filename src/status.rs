@@ -22,6 +22,8 @@
 
 use std::fmt;
 
+use crate::escape::Escaped;
+
 /// How a call ended at the peer: a code (0 = OK), a text for people and a cause.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Status {
@@ -104,13 +106,15 @@ impl Status {
 }
 
 impl fmt::Display for Status {
+    /// Code, text and cause on one line: control characters are escaped, so that a peer cannot
+    /// write lines of its own into a log. [`text`](Status::text) gives the text as it came.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "status {}", self.code)?;
         if !self.text.is_empty() {
-            write!(f, ": {}", self.text)?;
+            write!(f, ": {}", Escaped(&self.text))?;
         }
         if !self.cause.is_empty() {
-            write!(f, " ({})", self.cause)?;
+            write!(f, " ({})", Escaped(&self.cause))?;
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Connection {
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
         // Before it waits for a place that would be of no use.
-        self.check_limits(&message)?;
+        self.send_limits().check_message(&message)?;
         let bytes = message.body.len() + OVERHEAD;
         let runs_callback = matches!(caller, Caller::Callback(_));
         let watch = deadline.filter(|_| runs_callback);

@@ -9,7 +9,7 @@ use super::writing::Company;
 use crate::config::{Limits, deadline};
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
-use crate::protocol::unsupported;
+use crate::protocol::{SendLimits, unsupported};
 use crate::queue::{Admission, Class, NotAppended, Refusal};
 use crate::status::{Status, StatusRef};
 
@@ -139,8 +139,8 @@ impl Connection {
 
     /// Sends a frame of a push that several connections share, with a body of this size.
     pub(crate) fn send_shared(&self, frame: &Arc<[u8]>, body_bytes: usize) -> Result<(), Error> {
-        self.check_body(body_bytes)?;
-        self.check_frame(frame.len())?;
+        self.send_limits().check_body(body_bytes)?;
+        self.send_limits().check_frame(frame.len())?;
         let admission = Admission::Within(Class::Request);
         let put = if frame.len() <= ALONE {
             // A small one is combined with others.
@@ -258,47 +258,11 @@ impl Connection {
         self.queue.append(admission, false, encode).unwrap_or(0)
     }
 
-    /// Refuses here what the peer would not admit. Where it announces no limit, its own are
-    /// taken to be like this side's.
-    #[inline]
-    pub(super) fn check_limits(&self, message: &MessageRef<'_>) -> Result<(), Error> {
-        self.check_body(message.body.len())?;
-        if let Route::Name(name) = message.route {
-            let most = self.config.limits.route_name_bytes;
-            check(
-                "bytes of a route name",
-                name.len(),
-                "route_name_bytes",
-                most,
-            )?;
+    pub(super) fn send_limits(&self) -> SendLimits<'_> {
+        SendLimits {
+            own: &self.config.limits,
+            peer: self.peer_limits,
         }
-        if !message.metadata.is_empty() {
-            let bytes = message.metadata.encoded_len();
-            let most = self.peer_limits.metadata_bytes;
-            check("bytes of metadata", bytes, "metadata_bytes", most)?;
-            let pairs = message.metadata.iter().count();
-            let most = self.config.limits.metadata_pairs;
-            check("metadata pairs", pairs, "metadata_pairs", most)?;
-        }
-        Ok(())
-    }
-
-    fn check_frame(&self, bytes: usize) -> Result<(), Error> {
-        check(
-            "bytes of a frame",
-            bytes,
-            "frame_bytes",
-            self.peer_limits.frame_bytes,
-        )
-    }
-
-    fn check_body(&self, bytes: usize) -> Result<(), Error> {
-        check(
-            "bytes of a body",
-            bytes,
-            "body_bytes",
-            self.peer_limits.body_bytes,
-        )
     }
 
     /// Appends the frame of a message that the peer admits; on error nothing was appended.
@@ -307,11 +271,9 @@ impl Connection {
         message: &MessageRef<'_>,
         frame: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.check_limits(message)?;
-        let start = frame.len();
-        self.framing.encode(message, frame)?;
-        self.check_frame(frame.len() - start)
-            .inspect_err(|_| frame.truncate(start))
+        let encode =
+            |message: &MessageRef<'_>, out: &mut Vec<u8>| self.framing.encode(message, out);
+        self.send_limits().encode(message, frame, encode)
     }
 
     /// Whether the protocol can say it; a clear error before anything is done.
@@ -332,16 +294,4 @@ fn too_many_calls(limits: &Limits) -> Error {
             limits.incoming_calls
         ),
     )
-}
-
-/// A limit, named where it is passed.
-#[inline]
-fn check(what: &str, size: usize, limit: &str, most: u32) -> Result<(), Error> {
-    if size <= most as usize {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::TooLarge,
-        format!("{size} {what} pass limits.{limit} = {most} of the peer"),
-    ))
 }

@@ -57,7 +57,6 @@ pub(super) fn outcome<'a>(reply: &'a MessageRef<'a>) -> Outcome<'a> {
 }
 
 /// What a call came to.
-#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) codec: CodecId,
     pub(crate) metadata: Metadata,

@@ -4,8 +4,6 @@
 //! key, value; all little-endian. Keeping the encoded form makes sending a copy and reading
 //! free of allocations.
 
-use std::fmt;
-
 use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Error, ErrorKind};
@@ -76,12 +74,6 @@ impl Metadata {
     }
 }
 
-impl fmt::Debug for Metadata {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
 impl<'a> IntoIterator for &'a Metadata {
     type Item = (&'a str, &'a str);
     type IntoIter = MetadataIter<'a>;
@@ -144,22 +136,10 @@ impl<'a> MetadataRef<'a> {
     }
 }
 
-impl fmt::Debug for MetadataRef<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
 /// The pairs of a [`Metadata`] in their order.
 #[derive(Clone)]
 pub struct MetadataIter<'a> {
     items: Items<'a>,
-}
-
-impl fmt::Debug for MetadataIter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.clone()).finish()
-    }
 }
 
 impl<'a> Iterator for MetadataIter<'a> {

@@ -1,7 +1,5 @@
 //! What a message is about: a number or a name.
 
-use std::fmt;
-
 /// What a message is about: an event number below `u32::MAX`, or a method name such as
 /// `/math/add`.
 ///
@@ -48,15 +46,6 @@ impl<'a> From<&'a OwnedRoute> for Route<'a> {
     }
 }
 
-impl fmt::Display for Route<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Route::Number(number) => write!(f, "#{number}"),
-            Route::Name(name) => f.write_str(name),
-        }
-    }
-}
-
 /// A route that owns its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OwnedRoute {
@@ -73,11 +62,5 @@ impl OwnedRoute {
             OwnedRoute::Number(number) => Route::Number(*number),
             OwnedRoute::Name(name) => Route::Name(name),
         }
-    }
-}
-
-impl fmt::Display for OwnedRoute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_route().fmt(f)
     }
 }

@@ -9,7 +9,7 @@ use crate::stats::Count;
 const CONTROL: u32 = 1 << 31;
 
 /// Frames one behind the other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Batch {
     pub(super) bytes: Vec<u8>,
     /// The end of each frame, control frames marked.
@@ -86,7 +86,6 @@ impl Batch {
 }
 
 /// A piece that is taken as a whole.
-#[derive(Debug)]
 pub(crate) enum Chunk {
     /// Small frames together.
     Batch(Batch),

@@ -10,11 +10,14 @@ use crate::config::deadline;
 use crate::connection::Connection;
 use crate::connection::waiter::{Answer, Callback, Waiter};
 use crate::error::{Error, ErrorKind};
-use crate::message::{CodecId, MessageRef, Metadata};
+use crate::message::{BodyBytes, CodecId, MessageRef, Metadata, Payload};
 use crate::status::Status;
 
 /// The answer to a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// `Display` and `Debug` are for logs: they show at most 64 bytes of the body, and escape control
+/// characters. [`decode`](Reply::decode) gives the text itself.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Reply {
     codec: CodecId,
     metadata: Metadata,
@@ -58,6 +61,28 @@ impl Reply {
             metadata: message.metadata.to_metadata(),
             body: message.body.to_vec(),
         }
+    }
+}
+
+impl fmt::Display for Reply {
+    /// One line for logs, such as `reply, text, 5 bytes: "hello"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let payload = Payload {
+            metadata: self.metadata.as_ref(),
+            codec: self.codec,
+            body: &self.body,
+        };
+        write!(f, "reply, {payload}")
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("codec", &self.codec)
+            .field("metadata", &self.metadata)
+            .field("body", &BodyBytes(self.codec, &self.body))
+            .finish()
     }
 }
 

@@ -18,6 +18,8 @@ mod calls;
 mod catalogue;
 mod closing;
 mod cuts;
+mod display;
+mod framed;
 mod framing;
 mod golden;
 mod handlers;
