@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
+use crate::escape::Escaped;
 
 /// What an address of a Unix socket begins with.
 const UNIX: &str = "unix:";
@@ -175,7 +176,8 @@ impl fmt::Display for UnixAddress {
 impl fmt::Display for UnixName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UnixName::Path(path) => write!(f, "{UNIX}{}", path.display()),
+            // A peer chooses its own path.
+            UnixName::Path(path) => write!(f, "{UNIX}{}", Escaped(&path.to_string_lossy())),
             UnixName::Abstract(name) => write!(f, "{UNIX}@{}", name.escape_ascii()),
             UnixName::Unnamed => f.write_str(UNIX),
         }
