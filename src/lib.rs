@@ -134,6 +134,13 @@
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
 //! After a clean close in the native protocol all are confirmed. Nothing is ever sent twice.
 //!
+//! # Figures
+//!
+//! [`Session::stats`] counts one session, [`Hub::stats`] and [`Server::stats`] all of them, with
+//! those that are over: messages, calls and what became of them, how full the send queue is and
+//! was, how long handlers take. [`Stats`] prints as text, [`Stats::rates_since`] compares two
+//! snapshots, and [`Stats::prometheus`] is for a monitoring system.
+//!
 //! # Protocols
 //!
 //! By default both ends speak Trunkline's own protocol, [`protocol::native`]. With
@@ -169,7 +176,7 @@ pub use protocol::Framing;
 pub use router::{Context, IntoReply, Replied, ReplyTo};
 pub use server::{Server, ServerBuilder, ShutdownReport};
 pub use session::{Deferred, Pending, Reply, Request, Responder, Session};
-pub use stats::{Count, Rates, Stats};
+pub use stats::{Count, HandlerTime, Rates, Stats};
 pub use status::Status;
 
 /// The program in the README is a test.

@@ -112,17 +112,24 @@ impl Dispatch for Router {
         }
     }
 
-    fn message(&self, connection: &Arc<Connection>, message: &MessageRef<'_>, wire_bytes: usize) {
+    fn message(
+        &self,
+        connection: &Arc<Connection>,
+        message: &MessageRef<'_>,
+        wire_bytes: usize,
+    ) -> bool {
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
-            return no_handler(connection, message);
+            no_handler(connection, message);
+            return false;
         };
         let hub = self.member.as_ref().map(Member::hub);
         let context = Context::new(connection, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
         if caught(|| handler(&context, body)).is_none() {
-            connection.counters.panics.fetch_add(1);
+            connection.counters.others.panics.fetch_add(1);
             context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
         }
+        true
     }
 
     fn closed(&self, connection: &Arc<Connection>, report: &CloseReport) {
@@ -141,7 +148,7 @@ impl Dispatch for Router {
 
 fn no_handler(connection: &Arc<Connection>, message: &MessageRef<'_>) {
     if message.kind != Kind::Call {
-        connection.counters.dropped_pushes.fetch_add(1);
+        connection.counters.reader.dropped_pushes.fetch_add(1);
         return;
     }
     let text = format!("nothing handles calls of route {}", message.route);

@@ -52,6 +52,7 @@ impl AcceptThread {
                 Err(_) if self.shared.is_stopping() => break,
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
+                    self.shared.hub.counters().accept_failures.fetch_add(1);
                     if pause == SHORTEST_PAUSE {
                         self.shared.handlers.report(&Error::with_source(
                             ErrorKind::Io,
@@ -103,6 +104,7 @@ impl Shared {
 
     /// Lets a connection in, to its handshake on a thread of its own, or refuses it.
     fn admit(self: &Arc<Self>, socket: Socket, peer: SocketAddr) {
+        self.hub.counters().connections_accepted.fetch_add(1);
         let admitted = self.check(peer).and_then(|ticket| {
             let places = Places::take(2).map_err(|error| overloaded(&error))?;
             Ok((ticket, places))
@@ -113,6 +115,7 @@ impl Shared {
         };
         if let Err(source) = socket::tune(&socket, &self.config.socket) {
             // The peer is gone already, or the option is not known here.
+            self.hub.counters().handshakes_failed.fetch_add(1);
             self.handlers.report(&Error::with_source(
                 ErrorKind::Io,
                 format!("the socket of {peer} cannot be set up"),
@@ -153,6 +156,7 @@ impl Shared {
     }
 
     fn refuse(&self, socket: Socket, status: Status) {
+        self.hub.counters().connections_refused.fetch_add(1);
         if self.framing.has_handshake() {
             self.refusals
                 .refuse(socket, &refusal(&self.config, status.clone()));
@@ -186,6 +190,7 @@ impl Shared {
                 prepare(&connection, router, &received, places)();
             }
             Err(error) => {
+                self.hub.counters().handshakes_failed.fetch_add(1);
                 self.greeted(&socket);
                 if !self.is_stopping() {
                     self.handlers.report(&error);
