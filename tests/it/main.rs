@@ -29,5 +29,6 @@ mod limits_live;
 mod nesting;
 mod order;
 mod protocols;
+mod stats;
 mod support;
 mod threads;
