@@ -7,7 +7,7 @@
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
 //! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
-//!   what such a thread knows about itself
+//!   what such a thread knows about itself; `sampling`, which handlers are timed
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
@@ -25,6 +25,7 @@ mod output;
 mod reading;
 mod receiving;
 mod report;
+mod sampling;
 mod seat;
 mod sending;
 pub(crate) mod socket;
@@ -74,8 +75,9 @@ pub(crate) trait Dispatch: Send + Sync + 'static {
     /// The session begins; no message has been read yet.
     fn connected(&self);
 
-    /// A push or a call. A call must be answered, now or later.
-    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize);
+    /// A push or a call. A call must be answered, now or later. The answer is whether there was
+    /// a handler for it.
+    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) -> bool;
 
     /// The session has ended; called once, after the last message.
     fn closed(&self, report: &CloseReport);
@@ -204,8 +206,13 @@ impl Connection {
         let mut stats = self.counters.snapshot(now);
         stats.calls_answered = stats.calls_received.saturating_sub(self.incoming() as u64);
         stats.sessions = u64::from(!self.is_over());
+        stats.sessions_peak = 1;
         stats.queued_bytes = self.queue.used_bytes() as u64;
-        stats.calls_in_flight = self.calls.lock().open_calls() as u64;
+        stats.queued_bytes_peak = stats.queued_bytes.max(self.queue.peak_bytes() as u64);
+        stats.queue_fill = self.queue.fill();
+        let calls = self.calls.lock();
+        stats.calls_in_flight = calls.open_calls() as u64;
+        stats.calls_in_flight_peak = calls.peak() as u64;
         stats
     }
 

@@ -14,7 +14,7 @@ use crate::message::{Kind, MessageRef, Route, SessionId};
 use crate::protocol::Framing;
 use crate::queue::scratch;
 use crate::session::Session;
-use crate::stats::{Counters, Stats};
+use crate::stats::{Counters, OtherCounters, Stats};
 
 /// How a message to many went: each session is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,22 +37,37 @@ pub struct Hub {
 
 struct Shared {
     framing: Framing,
-    sessions: RwLock<HashMap<SessionId, Session>>,
+    registry: RwLock<Registry>,
     next: AtomicCell<u64>,
-    /// The figures of sessions that are over.
-    past: Counters,
+    /// What the server itself counts.
+    counters: Counters,
+}
+
+struct Registry {
+    sessions: HashMap<SessionId, Session>,
+    /// The figures of sessions that are over, and the peaks.
+    past: Stats,
 }
 
 impl Hub {
     pub(crate) fn new(framing: Framing) -> Self {
+        let counters = Counters::default();
         Hub {
             shared: Arc::new(Shared {
                 framing,
-                sessions: RwLock::default(),
+                registry: RwLock::new(Registry {
+                    sessions: HashMap::new(),
+                    past: counters.snapshot(Instant::now()),
+                }),
                 next: AtomicCell::new(1),
-                past: Counters::default(),
+                counters,
             }),
         }
+    }
+
+    /// What the server itself counts: connections that are no sessions yet.
+    pub(crate) fn counters(&self) -> &OtherCounters {
+        &self.shared.counters.others
     }
 
     pub(crate) fn next_id(&self) -> SessionId {
@@ -60,7 +75,11 @@ impl Hub {
     }
 
     pub(crate) fn join(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
-        self.shared.sessions.write().insert(session.id(), session);
+        let mut registry = self.shared.registry.write();
+        registry.sessions.insert(session.id(), session);
+        let open = registry.sessions.len() as u64;
+        registry.past.sessions_peak = registry.past.sessions_peak.max(open);
+        drop(registry);
         Member {
             hub: self.clone(),
             _ticket: Box::new(ticket),
@@ -69,7 +88,7 @@ impl Hub {
 
     /// How many sessions are open.
     pub fn len(&self) -> usize {
-        self.shared.sessions.read().len()
+        self.shared.registry.read().sessions.len()
     }
 
     /// Whether no session is open.
@@ -82,16 +101,17 @@ impl Hub {
     /// # Errors
     /// `Closed` if there is none (any more).
     pub fn session(&self, id: SessionId) -> Result<Session, Error> {
-        let sessions = self.shared.sessions.read();
-        sessions
-            .get(&id)
+        let registry = self.shared.registry.read();
+        let session = registry.sessions.get(&id);
+        session
             .cloned()
             .ok_or_else(|| Error::new(ErrorKind::Closed, format!("there is no session {id}")))
     }
 
     /// All sessions that are open now, in no order.
     pub fn sessions(&self) -> Vec<Session> {
-        self.shared.sessions.read().values().cloned().collect()
+        let registry = self.shared.registry.read();
+        registry.sessions.values().cloned().collect()
     }
 
     /// Pushes to all sessions, encoded once. It never waits: a session whose queue is full does
@@ -124,11 +144,13 @@ impl Hub {
     }
 
     /// The figures of all sessions together, those that are over included.
-    pub(crate) fn stats(&self, now: Instant) -> Stats {
+    pub fn stats(&self) -> Stats {
+        let now = Instant::now();
+        let mut stats = self.shared.counters.snapshot(now);
         // Over both, so that a session that leaves meanwhile is in one of them.
-        let sessions = self.shared.sessions.read();
-        let mut stats = self.shared.past.snapshot(now);
-        for session in sessions.values() {
+        let registry = self.shared.registry.read();
+        stats.add(&registry.past);
+        for session in registry.sessions.values() {
             stats.add(&session.connection.stats(now));
         }
         stats
@@ -156,10 +178,10 @@ impl Member {
     }
 
     pub(crate) fn leave(&self, session: &Session) {
-        let mut sessions = self.hub.shared.sessions.write();
-        if sessions.remove(&session.id()).is_some() {
+        let mut registry = self.hub.shared.registry.write();
+        if registry.sessions.remove(&session.id()).is_some() {
             // Counted under the lock, so that no figure is missing or counted twice.
-            self.hub.shared.past.add(&session.stats());
+            registry.past.add(&session.stats());
         }
     }
 }

@@ -134,6 +134,13 @@
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
 //! After a clean close in the native protocol all are confirmed. Nothing is ever sent twice.
 //!
+//! # Figures
+//!
+//! [`Session::stats`] counts one session, [`Hub::stats`] and [`Server::stats`] all of them, with
+//! those that are over: messages, calls and what became of them, how full the send queue is and
+//! was, how long handlers take. [`Stats`] prints as text, [`Stats::rates_since`] compares two
+//! snapshots, and [`Stats::prometheus`] is for a monitoring system.
+//!
 //! # Protocols
 //!
 //! By default both ends speak Trunkline's own protocol, [`protocol::native`]. With
@@ -179,7 +186,7 @@ pub use session::{
     Deferred, Direction, Exchange, Interceptor, Outcome, Pending, Reply, Request, Responder,
     Session,
 };
-pub use stats::{Count, Rates, Stats};
+pub use stats::{Count, HandlerTime, Rates, Stats};
 pub use status::Status;
 
 /// The program in the README is a test.

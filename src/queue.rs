@@ -250,6 +250,17 @@ impl SendQueue {
         self.room.used()
     }
 
+    /// The most bytes that were in use at once.
+    pub(crate) fn peak_bytes(&self) -> usize {
+        self.room.peak()
+    }
+
+    /// What part of the bound is in use, in bytes or messages, whichever is more; above 1 where
+    /// replies, control frames or one large frame go beyond it.
+    pub(crate) fn fill(&self) -> f64 {
+        self.room.fill()
+    }
+
     pub(crate) fn bound(&self) -> &Bound {
         self.room.bound()
     }

@@ -122,14 +122,16 @@ impl Dispatch for Router {
         }
     }
 
-    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) {
+    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) -> bool {
         let connection = &self.session.connection;
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
-            return no_handler(connection, message);
+            no_handler(connection, message);
+            return false;
         };
         let hub = self.member.as_ref().map(Member::hub);
         let context = Context::new(&self.session, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
+        let counters = &connection.counters;
         let handled = caught(|| {
             let may_run = context.begin();
             if may_run {
@@ -140,15 +142,16 @@ impl Dispatch for Router {
         match handled {
             Some(true) => {}
             Some(false) if message.kind == Kind::Push => {
-                connection.counters.dropped_pushes.fetch_add(1);
+                counters.reader.dropped_pushes.fetch_add(1);
             }
             Some(false) => {}
             None => {
-                connection.counters.panics.fetch_add(1);
+                counters.others.panics.fetch_add(1);
                 context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
             }
         }
         connection.guard(|| context.end());
+        true
     }
 
     fn closed(&self, report: &CloseReport) {
@@ -170,7 +173,7 @@ impl Dispatch for Router {
 
 fn no_handler(connection: &Arc<Connection>, message: &MessageRef<'_>) {
     if message.kind != Kind::Call {
-        connection.counters.dropped_pushes.fetch_add(1);
+        connection.counters.reader.dropped_pushes.fetch_add(1);
         return;
     }
     let text = format!("nothing handles calls of route {}", message.route);

@@ -132,7 +132,7 @@ impl Server {
 
     /// The figures of all sessions together, those that are over included.
     pub fn stats(&self) -> Stats {
-        self.shared.hub.stats(Instant::now())
+        self.shared.hub.stats()
     }
 
     /// Blocks until the server is shut down by another thread.

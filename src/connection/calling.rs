@@ -45,6 +45,10 @@ impl OpenCalls {
         self.calls.open_calls()
     }
 
+    pub(super) fn peak(&self) -> usize {
+        self.calls.peak()
+    }
+
     /// Nobody waits for a call with this deadline: the timer is to end it. The answer is the
     /// time that it has to be told.
     fn watch(&mut self, deadline: Option<Instant>) -> Option<Instant> {
@@ -76,7 +80,7 @@ impl Connection {
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
             let mut open = self.calls.lock();
             let caller = open.calls.withdraw(sequence);
-            bump(&self.counters.calls_sent, 1_u64.wrapping_neg());
+            bump(&self.counters.others.calls_sent, 1_u64.wrapping_neg());
             self.call_ended(open);
             // Otherwise the call has ended with the connection, and its callback has run.
             if caller.is_some() || !runs_callback {
@@ -97,7 +101,7 @@ impl Connection {
         loop {
             match open.calls.open(caller, bytes, deadline) {
                 Ok(sequence) => {
-                    bump(&self.counters.calls_sent, 1);
+                    bump(&self.counters.others.calls_sent, 1);
                     let check = open.watch(watch);
                     let company = match open.calls.open_calls() {
                         1 => Company::Alone,
@@ -134,6 +138,7 @@ impl Connection {
             };
             open.waiting -= 1;
             if timed_out && !open.calls.admits(bytes) && !open.calls.is_closed() {
+                self.counters.others.calls_refused.fetch_add(1);
                 let Allowance { calls, bytes } = open.calls.allowance();
                 return Err(Error::new(
                     ErrorKind::TooManyInFlight,
@@ -171,10 +176,10 @@ impl Connection {
             Completion::Waiting(Caller::Thread(waiter)) => waiter.fill(outcome(reply)),
             Completion::Waiting(Caller::Callback(callback)) => return Ok(Some(callback)),
             Completion::Late => {
-                self.counters.late_replies.fetch_add(1);
+                self.counters.reader.late_replies.fetch_add(1);
             }
             Completion::Unknown => {
-                self.counters.unknown_replies.fetch_add(1);
+                self.counters.reader.unknown_replies.fetch_add(1);
                 self.spend_budget()?;
             }
         }
@@ -209,7 +214,7 @@ impl Connection {
         if waiter.is_none() {
             return false;
         }
-        self.counters.calls_given_up.fetch_add(1);
+        self.counters.others.calls_given_up.fetch_add(1);
         self.send_cancel(sequence);
         true
     }
@@ -281,7 +286,7 @@ impl Connection {
         drop(open);
         let any = !expired.is_empty();
         for (sequence, caller) in expired {
-            self.counters.calls_given_up.fetch_add(1);
+            self.counters.others.calls_given_up.fetch_add(1);
             self.put_cancel(sequence);
             self.fail_caller(caller, call_timeout());
         }

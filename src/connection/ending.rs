@@ -225,6 +225,18 @@ impl Connection {
         }
     }
 
+    pub(super) fn count_end(&self, reason: CloseReason) {
+        let counters = &self.counters.others;
+        let counter = match reason {
+            CloseReason::Clean => &counters.closed_clean,
+            CloseReason::Ended => &counters.closed_ended,
+            CloseReason::Truncated => &counters.closed_truncated,
+            CloseReason::Reset => &counters.closed_reset,
+            CloseReason::Cut => &counters.closed_cut,
+        };
+        counter.fetch_add(1);
+    }
+
     /// The closed event has been delivered: everybody who waits for the end may go on.
     pub(super) fn announce_end(&self, report: CloseReport) {
         self.ending.lock().report = Some(report);

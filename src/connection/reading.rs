@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use super::buffer::{ReadBuffer, Sizes};
 use super::ending::StreamEnd;
 use super::order::{Held, Order};
+use super::sampling::Sampling;
 use super::seat::{HandOver, Seat};
 use super::threads::{self, Places};
 use super::waiter::outcome;
@@ -70,6 +71,7 @@ struct Reader<D> {
     buffer: RefCell<ReadBuffer>,
     /// Whether the handler that runs was let past the order: it is not the dispatcher away.
     nested: Cell<bool>,
+    sampling: Sampling,
 }
 
 impl<D: Dispatch> Reader<D> {
@@ -80,6 +82,7 @@ impl<D: Dispatch> Reader<D> {
             seat: seat.clone(),
             buffer: RefCell::new(buffer),
             nested: Cell::new(false),
+            sampling: Sampling::default(),
         });
         seat.set_reader(Some(reader.clone()));
         reader
@@ -142,6 +145,7 @@ impl<D: Dispatch> Reader<D> {
             connection.before_read(&mut buffer, needed);
             let result = buffer.fill(&socket, needed);
             connection.after_read();
+            self.sampling.begin_anew();
             match result {
                 Ok(0) if buffer.is_empty() => return Err(StreamEnd::Whole),
                 Ok(0) => return Err(StreamEnd::Cut),
@@ -206,7 +210,7 @@ impl<D: Dispatch> Reader<D> {
                     size
                 }
                 Decoded::Skipped { size } => {
-                    connection.counters.skipped_frames.fetch_add(1);
+                    connection.counters.reader.skipped_frames.fetch_add(1);
                     connection.spend_budget()?;
                     size
                 }
@@ -298,9 +302,14 @@ impl<D: Dispatch> Reader<D> {
         }
         connection.watch_gathered();
         let serving = (message.kind == Kind::Call).then_some(message.sequence);
+        let sample = self.sampling.next();
+        let mut handled = false;
         self.handle(serving, || {
-            self.reading.dispatch.message(message, size);
+            handled = self.reading.dispatch.message(message, size);
         });
+        if let Some(sample) = sample.filter(|_| handled) {
+            connection.counters.handler_times.note(sample.elapsed());
+        }
     }
 
     /// The handler during which the reading was handed over has returned.
@@ -329,6 +338,7 @@ impl<D: Dispatch> Reader<D> {
         // In the closed event nothing can be handed over any more, and nothing needs to be.
         self.seat.set_reader(None);
         let report = connection.report();
+        connection.count_end(report.reason);
         self.seat.handle(None, || {
             connection.guard(|| self.reading.dispatch.closed(&report));
             connection.guard(|| self.reading.dispatch.end());

@@ -31,13 +31,13 @@ impl Connection {
 
     pub(super) fn after_read(&self) {
         self.watch.lock().reader_came_back();
-        bump(&self.counters.reads, 1);
+        bump(&self.counters.reader.reads, 1);
     }
 
     /// A message of this size is handed on. While a handler's thread is away it and its
     /// substitute may count at once.
     pub(super) fn count_received(&self, size: usize, is_away: bool) {
-        let counters = &self.counters;
+        let counters = &self.counters.reader;
         if is_away {
             counters.received_messages.fetch_add(1);
             counters.received_bytes.fetch_add(size as u64);
@@ -48,7 +48,7 @@ impl Connection {
     }
 
     pub(super) fn control(&self, message: &MessageRef<'_>) -> Result<(), Error> {
-        self.counters.control_frames.fetch_add(1);
+        self.counters.reader.control_frames.fetch_add(1);
         if message.kind != Kind::Cancel || !self.cancels_a_call() {
             self.spend_budget()?;
         }
@@ -67,8 +67,8 @@ impl Connection {
     /// Whether a cancel can belong to a call: its peer has paid for it then, however many calls
     /// it gives up at once.
     fn cancels_a_call(&self) -> bool {
-        bump(&self.counters.cancels_received, 1);
-        self.counters.cancels_received.load() <= self.counters.calls_received.load()
+        bump(&self.counters.reader.cancels_received, 1);
+        self.counters.reader.cancels_received.load() <= self.counters.reader.calls_received.load()
     }
 
     fn confirm(&self, body: &[u8]) -> Result<(), Error> {
@@ -87,7 +87,7 @@ impl Connection {
         // One thread reads at a time, so this is no addition that could be lost.
         let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1);
         self.asked.store(asked, Ordering::Release);
-        bump(&self.counters.calls_received, 1);
+        bump(&self.counters.reader.calls_received, 1);
         asked.wrapping_sub(self.answered.load(Ordering::Relaxed)) - 1
     }
 
@@ -106,7 +106,7 @@ impl Connection {
             self.call_came();
             self.answer_status(sequence, status.as_ref());
         } else {
-            self.counters.dropped_pushes.fetch_add(1);
+            self.counters.reader.dropped_pushes.fetch_add(1);
         }
     }
 
@@ -122,6 +122,7 @@ impl Connection {
     }
 
     pub(super) fn answer_overloaded(&self, sequence: u32) {
+        self.counters.others.calls_overloaded.fetch_add(1);
         self.answer_status(
             sequence,
             StatusRef {
@@ -139,7 +140,7 @@ impl Connection {
     /// Runs user code; a panic is counted and goes no further.
     pub(crate) fn guard(&self, run: impl FnOnce()) {
         if caught(run).is_none() {
-            self.counters.panics.fetch_add(1);
+            self.counters.others.panics.fetch_add(1);
         }
     }
 }

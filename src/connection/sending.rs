@@ -48,7 +48,7 @@ impl Connection {
             Ok(waiting) => waiting,
             Err(NotPut::Full(bytes, frame)) => {
                 let deadline = match wait {
-                    Wait::No | Wait::For(Duration::ZERO) => return Err(self.full()),
+                    Wait::No | Wait::For(Duration::ZERO) => return Err(self.refused_full()),
                     Wait::For(limit) => deadline(Instant::now(), limit),
                     Wait::Until(deadline) => deadline,
                 };
@@ -120,10 +120,16 @@ impl Connection {
             Err(Refusal::Full) => Err(Error::with_source(
                 ErrorKind::Timeout,
                 "no room in the send queue within the time limit (timeouts.push)",
-                self.full(),
+                self.refused_full(),
             )),
             Err(Refusal::Closed) => Err(self.closed_error()),
         }
+    }
+
+    /// A push or call is not sent.
+    fn refused_full(&self) -> Error {
+        self.counters.others.queue_full.fetch_add(1);
+        self.full()
     }
 
     fn full(&self) -> Error {
@@ -162,7 +168,7 @@ impl Connection {
                 Ok(())
             }
             Err(()) if self.is_over() || self.is_closing() => Err(self.closed_error()),
-            Err(()) => Err(self.full()),
+            Err(()) => Err(self.refused_full()),
         }
     }
 
@@ -185,7 +191,10 @@ impl Connection {
             Err(error) if error.is_closed() => {}
             Err(error) => {
                 let code = match error.kind() {
-                    ErrorKind::QueueFull => Status::OVERLOADED,
+                    ErrorKind::QueueFull => {
+                        self.counters.others.calls_overloaded.fetch_add(1);
+                        Status::OVERLOADED
+                    }
                     _ => Status::TOO_LARGE,
                 };
                 answered = code;

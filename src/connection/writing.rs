@@ -231,7 +231,7 @@ impl Connection {
             let Some(socket) = &half.socket else {
                 return Drained::Finished;
             };
-            bump(&self.counters.writes, 1);
+            bump(&self.counters.writer.writes, 1);
             match rustix::net::send(socket, half.output(), FLAGS) {
                 Ok(bytes) => half.written += bytes,
                 Err(Errno::INTR) => {}
@@ -306,8 +306,8 @@ impl Connection {
     }
 
     fn count_sent(&self, count: Count) {
-        bump(&self.counters.sent_messages, count.messages);
-        bump(&self.counters.sent_bytes, count.bytes);
+        bump(&self.counters.writer.sent_messages, count.messages);
+        bump(&self.counters.writer.sent_bytes, count.bytes);
     }
 
     /// For the last handle: writes what the kernel takes at once; `is_last` then closes the

@@ -70,6 +70,8 @@ pub(crate) struct Calls<W> {
     free: VecDeque<u16>,
     allowance: Allowance,
     open: usize,
+    /// The most that were open at once.
+    peak: usize,
     bytes: usize,
     closed: bool,
 }
@@ -84,6 +86,7 @@ impl<W> Calls<W> {
                 ..allowance
             },
             open: 0,
+            peak: 0,
             bytes: 0,
             closed: false,
         }
@@ -103,6 +106,11 @@ impl<W> Calls<W> {
     /// Calls whose reply has not come.
     pub(crate) fn open_calls(&self) -> usize {
         self.open
+    }
+
+    /// The most calls that were open at once.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak
     }
 
     pub(crate) fn allowance(&self) -> Allowance {
@@ -141,6 +149,7 @@ impl<W> Calls<W> {
         slot.bytes = bytes;
         slot.expires = expires;
         self.open += 1;
+        self.peak = self.peak.max(self.open);
         self.bytes += bytes;
         Ok(slot.sequence(usize::from(index)))
     }
@@ -253,7 +262,7 @@ mod tests {
         assert_eq!(calls.complete(b), Completion::Waiting("b"));
         assert_eq!(calls.complete(b), Completion::Unknown);
         assert_eq!(calls.complete(a), Completion::Waiting("a"));
-        assert_eq!(calls.open_calls(), 0);
+        assert_eq!((calls.open_calls(), calls.peak()), (0, 2));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(crate) enum Refusal {
 pub(super) struct Room {
     bound: Bound,
     used: Word,
+    /// The most bytes that were in use at once.
+    peak: AtomicUsize,
     /// Who waits for room, or for everything to be released.
     waiters: AtomicUsize,
     /// Those of them that wait for room.
@@ -73,6 +75,7 @@ impl Room {
         Room {
             bound,
             used: Word::new(0),
+            peak: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
             senders: AtomicUsize::new(0),
             line: Mutex::new(Line::default()),
@@ -87,6 +90,17 @@ impl Room {
     pub(super) fn used(&self) -> usize {
         fence(Ordering::SeqCst);
         (self.used.load() & BYTES) as usize
+    }
+
+    pub(super) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn fill(&self) -> f64 {
+        let used = self.used.load();
+        let bytes = (used & BYTES) as f64 / self.bound.bytes as f64;
+        let messages = ((used >> BYTES_BITS) & MESSAGES) as f64 / self.bound.messages as f64;
+        bytes.max(messages)
     }
 
     pub(super) fn reserve(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
@@ -133,9 +147,18 @@ impl Room {
             }
             let new = seen + (1 << BYTES_BITS) + bytes as u64;
             match self.used.compare_exchange(seen, new) {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.note_peak((new & BYTES) as usize);
+                    return Ok(());
+                }
                 Err(now) => seen = now,
             }
+        }
+    }
+
+    fn note_peak(&self, used: usize) {
+        if used > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(used, Ordering::Relaxed);
         }
     }
 

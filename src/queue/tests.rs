@@ -57,6 +57,21 @@ fn replies_have_a_reserve_and_control_frames_always_room() {
 }
 
 #[test]
+fn the_fill_is_a_part_of_the_bound_and_the_peak_stays() {
+    let queue = queue(100, 4, 50);
+    assert_eq!((queue.fill(), queue.peak_bytes()), (0.0, 0));
+    queue.reserve(1, Class::Request).unwrap();
+    assert_eq!(queue.fill(), 0.25);
+    queue.reserve(49, Class::Request).unwrap();
+    assert_eq!((queue.fill(), queue.peak_bytes()), (0.5, 50));
+    queue.reserve(100, Class::Reply).unwrap();
+    assert_eq!((queue.fill(), queue.peak_bytes()), (1.5, 150));
+    assert!(queue.reserve(1, Class::Request).is_err());
+    queue.release(150, 3);
+    assert_eq!((queue.fill(), queue.peak_bytes()), (0.0, 150));
+}
+
+#[test]
 fn a_waiter_gets_room_when_it_is_released_and_an_error_when_the_queue_closes() {
     let queue = Arc::new(queue(100, 10, 0));
     queue.reserve(100, Class::Request).unwrap();

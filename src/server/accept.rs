@@ -58,6 +58,7 @@ impl AcceptThread {
                 Err(_) if self.shared.is_stopping() => break,
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
+                    self.shared.hub.counters().accept_failures.fetch_add(1);
                     if pause == SHORTEST_PAUSE {
                         self.shared.handlers.report(&Error::with_source(
                             ErrorKind::Io,
@@ -124,6 +125,7 @@ impl Shared {
         socket: Socket,
         config: &Arc<Config>,
     ) -> Result<(), Error> {
+        self.hub.counters().connections_accepted.fetch_add(1);
         let peer = socket::peer_address(&socket);
         let admitted = self.check(&peer).and_then(|ticket| {
             let places = Places::take(2).map_err(|error| overloaded(&error))?;
@@ -172,6 +174,7 @@ impl Shared {
     }
 
     fn refuse(&self, socket: Socket, status: Status) -> Error {
+        self.hub.counters().connections_refused.fetch_add(1);
         if self.framing.has_handshake() {
             self.refusals
                 .refuse(socket, &refusal(&self.config, status.clone()));
@@ -197,6 +200,7 @@ impl Shared {
                 prepare(&connection, router, &received, places)();
             }
             Err(error) => {
+                self.hub.counters().handshakes_failed.fetch_add(1);
                 self.greeted(&newcomer.socket);
                 if !self.is_stopping() {
                     self.handlers.report(&error);

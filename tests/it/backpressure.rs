@@ -33,7 +33,7 @@ fn small_buffers() -> SocketOptions {
 }
 
 /// A client whose peer reads only when the test has it read.
-fn unread(limits: Limits) -> (Client, RawPeer) {
+pub(crate) fn unread(limits: Limits) -> (Client, RawPeer) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let accepting = thread::spawn(move || RawPeer::accept(&listener));
@@ -48,7 +48,7 @@ fn unread(limits: Limits) -> (Client, RawPeer) {
     (client, accepting.join().unwrap())
 }
 
-fn small_queue() -> Limits {
+pub(crate) fn small_queue() -> Limits {
     let mut limits = Limits::default();
     limits.queued_bytes = 100_000;
     limits
@@ -56,7 +56,7 @@ fn small_queue() -> Limits {
 
 /// Pushes numbered messages until there is no room, not even for those who wait; how many went
 /// in.
-fn fill(client: &Client, size: usize) -> u32 {
+pub(crate) fn fill(client: &Client, size: usize) -> u32 {
     for next in 0u32.. {
         let mut body = next.to_le_bytes().to_vec();
         body.resize(size, 7);

@@ -145,8 +145,8 @@ fn a_fault_of_the_catalogue_is_found() {
     let found = with("calls::empty_calls_and", "calls::gone");
     assert!(found.starts_with("F004: there is no test"), "{found}");
     let found = with(
-        "crate::stats::tests::rates_are",
-        "crate::stats::tests::gone",
+        "crate::stats::rates::tests::rates_are",
+        "crate::stats::rates::tests::gone",
     );
     assert!(found.starts_with("F086: there is no test"), "{found}");
     for rest in ["", "A", "J", "B, A", "later"] {

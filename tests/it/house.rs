@@ -31,7 +31,7 @@ const THREADS: [&str; 7] = [
     "cable",
     "timer",
 ];
-const CLOCKS: [&str; 9] = [
+const CLOCKS: [&str; 10] = [
     "connection",
     "client",
     "server",
@@ -40,6 +40,7 @@ const CLOCKS: [&str; 9] = [
     "cable",
     "timer",
     "session",
+    "hub",
     "queue",
 ];
 const UNSAFE: [&str; 1] = ["queue"];
@@ -136,6 +137,12 @@ fn violations(path: &str, text: &str, root: &[(String, String)]) -> Vec<String> 
     // A step of the wall clock must not end or prolong anything.
     if source.has_word("SystemTime") {
         say("SystemTime: only time that never jumps is measured with".to_owned());
+    }
+    // Not every machine has them; crossbeam's `AtomicCell` does without.
+    for atomic in ["AtomicU64", "AtomicI64"] {
+        if source.has_word(atomic) {
+            say(format!("{atomic}: 64 bits are for AtomicCell"));
+        }
     }
     for call in ["unwrap", "expect"] {
         if source.has_call(call) {
@@ -396,6 +403,24 @@ fn a_wall_clock_is_found() {
         );
         passes(room, "// SystemTime\nconst A: &str = \"SystemTime\";");
     }
+}
+
+#[test]
+fn an_atomic_that_some_machines_lack_is_found() {
+    for atomic in ["AtomicU64", "AtomicI64"] {
+        let text = format!("use std::sync::atomic::{{AtomicUsize, {atomic}}};");
+        bites("queue/room.rs", &text, atomic);
+        bites(
+            "stats.rs",
+            &format!("fn f(a: &std::sync::atomic::{atomic}) {{}}"),
+            atomic,
+        );
+        passes(
+            "queue/sync.rs",
+            &format!("#[cfg(loom)] mod m {{ {text} }} // {atomic}"),
+        );
+    }
+    passes("stats.rs", "use crossbeam::atomic::AtomicCell;");
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod limits_live;
 mod nesting;
 mod order;
 mod protocols;
+mod stats;
 mod support;
 mod threads;
 mod unix;
