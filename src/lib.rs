@@ -164,6 +164,7 @@ mod link;
 pub mod message;
 pub mod protocol;
 mod queue;
+mod records;
 pub mod router;
 pub mod server;
 pub mod session;

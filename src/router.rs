@@ -7,12 +7,14 @@ mod reply;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::codec::Body;
 use crate::connection::{CloseReport, Connection, Dispatch};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
+use crate::records::{Limit, Records, Topic};
 use crate::session::{Interceptors, Session};
 use crate::status::{Status, StatusRef};
 
@@ -53,6 +55,7 @@ pub(crate) struct Handlers {
     closed: Option<ClosedHook>,
     error: Option<ErrorHook>,
     interceptors: Interceptors,
+    records: Records,
 }
 
 impl Handlers {
@@ -78,8 +81,19 @@ impl Handlers {
         self.interceptors.clone()
     }
 
-    /// Tells the application about an error that no caller sees.
-    pub(crate) fn report(&self, error: &Error) {
+    /// Writes a log record.
+    pub(crate) fn record(&self, topic: Topic, what: fmt::Arguments<'_>) {
+        self.records.write(topic, Instant::now(), what);
+    }
+
+    /// Tells the application, and its log, about an error that no caller sees.
+    pub(crate) fn report(&self, topic: Topic, error: &Error) {
+        self.record(topic, format_args!("{error:#}"));
+        self.tell(error);
+    }
+
+    /// Tells the application alone.
+    pub(crate) fn tell(&self, error: &Error) {
         if let Some(hook) = &self.error {
             // A panic in the hook has nowhere to go; the panic hook has shown it.
             let _ = caught(|| hook(error));
@@ -101,6 +115,8 @@ impl fmt::Debug for Handlers {
 pub(crate) struct Router {
     handlers: Arc<Handlers>,
     session: Session,
+    /// At most a panic a second of one session is recorded.
+    panics: Limit,
     /// The session's place in a server's hub; a client's session has none.
     member: Option<Member>,
 }
@@ -110,6 +126,7 @@ impl Router {
         Router {
             handlers,
             session,
+            panics: Limit::new(1),
             member,
         }
     }
@@ -117,6 +134,9 @@ impl Router {
 
 impl Dispatch for Router {
     fn connected(&self) {
+        let (id, peer) = (self.session.id(), self.session.peer_address());
+        self.handlers
+            .record(Topic::Begun, format_args!("session {id} with {peer} began"));
         if let Some(hook) = &self.handlers.connected {
             hook(&self.session);
         }
@@ -147,6 +167,7 @@ impl Dispatch for Router {
             Some(false) => {}
             None => {
                 counters.others.panics.fetch_add(1);
+                self.record_panic(message);
                 context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
             }
         }
@@ -158,8 +179,13 @@ impl Dispatch for Router {
         if let Some(member) = &self.member {
             member.leave(&self.session);
         }
+        let topic = report
+            .error
+            .as_ref()
+            .map_or(Topic::Ended, |_| Topic::Broken);
+        self.handlers.record(topic, format_args!("{report}"));
         if let Some(error) = &report.error {
-            self.handlers.report(error);
+            self.handlers.tell(error);
         }
         if let Some(hook) = &self.handlers.closed {
             hook(&self.session, report);
@@ -168,6 +194,16 @@ impl Dispatch for Router {
 
     fn end(&self) {
         self.session.clear_data();
+    }
+}
+
+impl Router {
+    fn record_panic(&self, message: &MessageRef<'_>) {
+        let (kind, route, id) = (message.kind, message.route, self.session.id());
+        let what =
+            format_args!("the handler of a {kind} of route {route} panicked in session {id}");
+        let records = &self.handlers.records;
+        records.write_limited(Topic::Panicked, Some(&self.panics), Instant::now(), what);
     }
 }
 

@@ -24,6 +24,7 @@ use crate::connection::{
 use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
 use crate::protocol::Framing;
+use crate::records::Topic;
 use crate::router::Handlers;
 use crate::session::Session;
 use crate::stats::{Count, Stats};
@@ -183,6 +184,8 @@ impl Server {
             session.connection.wait_threads(until);
         }
         self.shared.finish_stop(until);
+        let handlers = &self.shared.handlers;
+        handlers.record(Topic::ShutDown, format_args!("shut down: {report}"));
         Ok(report)
     }
 }

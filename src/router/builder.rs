@@ -8,6 +8,7 @@ use super::{ClosedHook, ConnectedHook, Context, ErrorHook, Handler, Handlers, Ro
 use crate::codec::Body;
 use crate::error::{Error, ErrorKind};
 use crate::message::{OwnedRoute, Route};
+use crate::records::Records;
 use crate::session::Interceptor;
 
 /// Handlers in the making. Mistakes are kept and shown by [`build`](HandlersBuilder::build).
@@ -114,6 +115,7 @@ impl HandlersBuilder {
             closed: self.closed,
             error: self.error,
             interceptors: self.interceptors.into(),
+            records: Records::default(),
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::connection::{Agreed, Connection, prepare, socket};
 use crate::error::{Error, ErrorKind, caught};
 use crate::hub::Member;
 use crate::protocol::native::handshake::PeerLimits;
+use crate::records::Topic;
 use crate::router::Router;
 use crate::session::Session;
 use crate::status::Status;
@@ -52,7 +53,7 @@ impl AcceptThread {
                         break;
                     }
                     if let Err(error) = self.set_up_and_admit(socket) {
-                        self.shared.handlers.report(&error);
+                        self.shared.handlers.report(Topic::Refused, &error);
                     }
                 }
                 Err(_) if self.shared.is_stopping() => break,
@@ -60,11 +61,9 @@ impl AcceptThread {
                 Err(error) => {
                     self.shared.hub.counters().accept_failures.fetch_add(1);
                     if pause == SHORTEST_PAUSE {
-                        self.shared.handlers.report(&Error::with_source(
-                            ErrorKind::Io,
-                            "connections cannot be accepted for now",
-                            error,
-                        ));
+                        let message = "connections cannot be accepted for now";
+                        let error = Error::with_source(ErrorKind::Io, message, error);
+                        self.shared.handlers.report(Topic::AcceptFailed, &error);
                     }
                     self.shared.pause(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -133,7 +132,7 @@ impl Shared {
         });
         let (ticket, places) = match admitted {
             Ok(admitted) => admitted,
-            Err(status) => return Err(self.refuse(socket, status)),
+            Err(status) => return Err(self.refuse(socket, &peer, status)),
         };
         let socket = Arc::new(socket);
         let mut state = self.state.lock();
@@ -156,7 +155,8 @@ impl Shared {
         if let Err(error) = spawned {
             self.greeted(&socket);
             if let Ok(socket) = Arc::try_unwrap(socket) {
-                self.refuse(socket, overloaded(&error));
+                let peer = socket::peer_address(&socket);
+                self.refuse(socket, &peer, overloaded(&error));
             }
             return Err(error);
         }
@@ -173,7 +173,7 @@ impl Shared {
         Ok(ticket)
     }
 
-    fn refuse(&self, socket: Socket, status: Status) -> Error {
+    fn refuse(&self, socket: Socket, peer: &Address, status: Status) -> Error {
         self.hub.counters().connections_refused.fetch_add(1);
         if self.framing.has_handshake() {
             self.refusals
@@ -183,7 +183,10 @@ impl Shared {
             Status::OVERLOADED => ErrorKind::Overloaded,
             _ => ErrorKind::Refused,
         };
-        Error::new(kind, format!("a connection was refused: {status}"))
+        Error::new(
+            kind,
+            format!("a connection from {peer} was refused: {status}"),
+        )
     }
 
     /// The life of one connection, on its own thread.
@@ -203,7 +206,10 @@ impl Shared {
                 self.hub.counters().handshakes_failed.fetch_add(1);
                 self.greeted(&newcomer.socket);
                 if !self.is_stopping() {
-                    self.handlers.report(&error);
+                    let peer = &newcomer.peer;
+                    let what = format_args!("the handshake with {peer} failed: {error:#}");
+                    self.handlers.record(Topic::HandshakeFailed, what);
+                    self.handlers.tell(&error);
                 }
             }
         }

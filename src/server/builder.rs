@@ -20,6 +20,7 @@ use crate::connection::{dial, socket};
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::protocol::Framing;
+use crate::records::Topic;
 use crate::router::{HandlersBuilder, handler_methods};
 use crate::status::Status;
 
@@ -136,6 +137,10 @@ impl ServerBuilder {
         });
         // From here on dropping the server stops whatever has started.
         let server = Server { shared };
+        for address in server.local_addresses() {
+            let handlers = &server.shared.handlers;
+            handlers.record(Topic::Listening, format_args!("listening on {address}"));
+        }
         for (listener, config) in listeners {
             let places = Places::take(1)?;
             let shared = server.shared.clone();

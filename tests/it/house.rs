@@ -19,7 +19,9 @@ const LAYERS: [&[&str]; 7] = [
     &["timer", "link", "security", "queue"],
     &["codec", "filter", "protocol"],
     &["message"],
-    &["error", "status", "config", "stats", "address", "escape"],
+    &[
+        "error", "status", "config", "stats", "address", "escape", "records",
+    ],
 ];
 const SOCKETS: [&str; 4] = ["connection", "client", "server", "udp"];
 const THREADS: [&str; 7] = [

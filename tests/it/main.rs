@@ -29,6 +29,7 @@ mod house;
 mod intact;
 mod interceptors;
 mod limits_live;
+mod log_records;
 mod nesting;
 mod order;
 mod protocols;
