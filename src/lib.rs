@@ -122,6 +122,8 @@
 //! # drop(builder);
 //! ```
 //!
+//! With feature `config`, `Settings` reads all of them from a TOML file.
+//!
 //! # Closing and delivery
 //!
 //! [`Session::shutdown`] sends what is queued, says goodbye, waits for what the peer still sends
@@ -140,6 +142,8 @@
 //! [`Framing`] a client or server speaks a simpler one to other programs; the table in
 //! [`protocol`] says what each can carry, and what it cannot is refused with
 //! [`ErrorKind::Unsupported`].
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod address;
 pub mod client;
@@ -162,6 +166,8 @@ mod timer;
 pub use address::Address;
 pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
+#[cfg(feature = "config")]
+pub use config::Settings;
 pub use config::{Limits, SocketOptions, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};

@@ -29,6 +29,8 @@ mod limits_live;
 mod nesting;
 mod order;
 mod protocols;
+#[cfg(feature = "config")]
+mod settings;
 mod support;
 mod threads;
 mod unix;
