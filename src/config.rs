@@ -9,15 +9,22 @@
 //! ```
 
 mod limits;
+#[cfg(feature = "config")]
+mod notation;
+#[cfg(feature = "config")]
+mod settings;
 mod socket_options;
 mod threads;
 mod timeouts;
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
 
 pub use limits::Limits;
+#[cfg(feature = "config")]
+pub use settings::Settings;
 pub use socket_options::SocketOptions;
 pub(crate) use threads::ThreadOptions;
 pub use threads::{StartedThread, ThreadRole};
@@ -32,9 +39,29 @@ pub(crate) struct Config {
     pub(crate) threads: ThreadOptions,
 }
 
+/// A setting with which nothing could ever work.
+pub(crate) struct Mistake {
+    /// With its table: `limits.frame_bytes`.
+    key: &'static str,
+    what: String,
+}
+
+/// Names the key.
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.key, self.what)
+    }
+}
+
+impl From<Mistake> for Error {
+    fn from(mistake: Mistake) -> Error {
+        Error::new(ErrorKind::InvalidInput, mistake.to_string())
+    }
+}
+
 impl Config {
     /// Finds the settings with which nothing could ever work.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Mistake> {
         let limits = &self.limits;
         let least = [
             // A goodbye must fit.
@@ -51,10 +78,10 @@ impl Config {
                 1,
             ),
         ];
-        for (name, value, least) in least {
+        for (key, value, least) in least {
             if value < least {
-                let message = format!("{name} = {value} is below {least}");
-                return Err(Error::new(ErrorKind::InvalidInput, message));
+                let what = format!("= {value} is below {least}");
+                return Err(Mistake { key, what });
             }
         }
         self.socket.check()

@@ -122,6 +122,8 @@
 //! # drop(builder);
 //! ```
 //!
+//! With feature `config`, `Settings` reads all of them from a TOML file.
+//!
 //! # Closing and delivery
 //!
 //! [`Session::shutdown`] sends what is queued, says goodbye, waits for what the peer still sends
@@ -152,6 +154,8 @@
 //! line or a pipe, in one of these protocols or in one of your own; without threads, and without
 //! calls and heartbeats.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod address;
 pub mod client;
 pub mod codec;
@@ -175,6 +179,8 @@ mod timer;
 pub use address::Address;
 pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
+#[cfg(feature = "config")]
+pub use config::Settings;
 pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};

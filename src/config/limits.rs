@@ -1,23 +1,35 @@
 //! How much is accepted and held.
 
+#[cfg(feature = "config")]
+use super::notation::{Notation, Size};
+
 /// How much of everything one side accepts and holds.
 ///
 /// Every limit is named in the error that it causes. Counts are messages or pairs, sizes are
 /// bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of one frame on the wire, header included. Default 16 MiB; embedded 1 MiB.
     /// A peer that announces more is cut off before a byte of the body is read.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub frame_bytes: u32,
     /// Bytes of one decoded body. Default 16 MiB; embedded 1 MiB.
     /// It differs from `frame_bytes` once filters compress.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub body_bytes: u32,
     /// Bytes of all metadata of one message, as encoded. Default 8 KiB; embedded 1 KiB.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub metadata_bytes: u32,
     /// Metadata pairs of one message. Default 64; embedded 16.
     pub metadata_pairs: u32,
     /// Bytes of a route's name. Default 256; embedded 128.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub route_name_bytes: u32,
     /// Calls of this side that wait for replies on one session. Default 65,536; embedded 256.
     /// A call that timed out counts until its late reply comes.
@@ -26,16 +38,20 @@ pub struct Limits {
     pub incoming_calls: u32,
     /// Bytes of those calls, 64 beside each body, announced to the peer. Default 4 MiB; embedded
     /// 256 KiB. A single larger call is admitted alone.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub incoming_call_bytes: u32,
     /// Bytes that wait in the send queue of one session. Default 1 MiB; embedded 64 KiB.
     /// A single larger message is admitted when the queue is empty.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub queued_bytes: u32,
     /// Messages that wait in the send queue of one session. Default 65,536; embedded 1,024.
     pub queued_messages: u32,
     /// Bytes beyond `queued_bytes` that only replies may use. Default 4 MiB; embedded 256 KiB.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub reply_reserve_bytes: u32,
     /// Bytes of messages held in order while a handler waits for a call. Default 1 MiB;
     /// embedded 64 KiB.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub backlog_bytes: u32,
     /// Messages held in order while a handler waits for a call. Default 4,096; embedded 256.
     pub backlog_messages: u32,

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind};
+use super::Mistake;
+#[cfg(feature = "config")]
+use super::notation::{Mode, Notation, OrOff, Size, Time};
 
 /// Options of the sockets of a client, or of a server and the sessions it accepts.
 ///
@@ -11,31 +13,43 @@ use crate::error::{Error, ErrorKind};
 /// socket. What the system made of the buffer sizes is readable:
 /// [`Session::socket`](crate::Session::socket).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "config",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub struct SocketOptions {
     /// Send small segments at once (TCP_NODELAY). Default true: this crate combines by itself.
     pub nodelay: bool,
     /// Idle time before the system probes a silent peer (SO_KEEPALIVE, TCP_KEEPIDLE). Default
     /// 60 s; `None` is off. 1 to 32,767 s, in whole seconds.
+    #[cfg_attr(feature = "config", serde(with = "OrOff::<Time>"))]
     pub keepalive: Option<Duration>,
     /// Time between two probes (TCP_KEEPINTVL). Default `None`: the system's, usually 75 s.
+    #[cfg_attr(feature = "config", serde(with = "OrOff::<Time>"))]
     pub keepalive_interval: Option<Duration>,
     /// Unanswered probes after which the connection is dead (TCP_KEEPCNT). Default `None`: the
     /// system's, usually 9. 1 to 127.
     pub keepalive_probes: Option<u32>,
     /// How long sent data may stay unacknowledged before the system gives up
     /// (TCP_USER_TIMEOUT, Linux). Default 30 s; `None` leaves it to the system.
+    #[cfg_attr(feature = "config", serde(with = "OrOff::<Time>"))]
     pub user_timeout: Option<Duration>,
     /// Bytes of the kernel's send buffer (SO_SNDBUF). Default `None`: the system tunes it.
     /// Linux takes twice the number, within its own bounds.
+    #[cfg_attr(feature = "config", serde(with = "OrOff::<Size>"))]
     pub send_buffer: Option<usize>,
     /// Bytes of the kernel's receive buffer (SO_RCVBUF). Default `None`: the system tunes it.
     /// Linux takes twice the number, within its own bounds.
+    #[cfg_attr(feature = "config", serde(with = "OrOff::<Size>"))]
     pub receive_buffer: Option<usize>,
     /// Bytes of the read buffer of an idle session. Default 4 KiB. 64 at least.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub read_buffer_least: usize,
     /// Bytes that one read takes at most; a larger frame that has begun gets more. Default
     /// 64 KiB.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub read_buffer_most: usize,
     /// A client: the local address to dial from; port 0 leaves the port to the system. Default
     /// `None`. A fixed port cannot be used again for some time after its last connection.
@@ -54,6 +68,7 @@ pub struct SocketOptions {
     pub backlog: u32,
     /// A listener on a Unix socket's path: the mode of the file, such as `0o660`. Default
     /// `None`: as the process's umask says. It is set before the first client can connect.
+    #[cfg_attr(feature = "config", serde(with = "OrOff::<Mode>"))]
     pub unix_mode: Option<u32>,
 }
 
@@ -81,50 +96,31 @@ impl Default for SocketOptions {
 
 impl SocketOptions {
     /// Finds what no system would take.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Mistake> {
         let millis = |time: Option<Duration>| time.map(|time| time.as_millis());
         let number = |value: u32| Some(u128::from(value));
+        let size = |bytes: usize| Some(bytes as u128);
+        let most = i32::MAX as u128;
+        let buffer_most = self.read_buffer_most as u128;
+        let probes = self.keepalive_probes.and_then(number);
+        let interval = millis(self.keepalive_interval);
+        #[rustfmt::skip]
         let ranges = [
-            ("keepalive (ms)", millis(self.keepalive), 1_000, 32_767_000),
-            (
-                "keepalive_interval (ms)",
-                millis(self.keepalive_interval),
-                1_000,
-                32_767_000,
-            ),
-            (
-                "keepalive_probes",
-                self.keepalive_probes.and_then(number),
-                1,
-                127,
-            ),
-            (
-                "user_timeout (ms)",
-                millis(self.user_timeout),
-                1,
-                i32::MAX as u128,
-            ),
-            ("backlog", number(self.backlog), 1, i32::MAX as u128),
-            ("unix_mode", self.unix_mode.and_then(number), 0, 0o777),
-            (
-                "read_buffer_least",
-                Some(self.read_buffer_least as u128),
-                64,
-                self.read_buffer_most as u128,
-            ),
-            (
-                "read_buffer_most",
-                Some(self.read_buffer_most as u128),
-                64,
-                1 << 30,
-            ),
+            ("socket.keepalive", millis(self.keepalive), " ms", 1_000, 32_767_000),
+            ("socket.keepalive_interval", interval, " ms", 1_000, 32_767_000),
+            ("socket.keepalive_probes", probes, "", 1, 127),
+            ("socket.user_timeout", millis(self.user_timeout), " ms", 1, most),
+            ("socket.send_buffer", self.send_buffer.and_then(size), "", 0, most),
+            ("socket.receive_buffer", self.receive_buffer.and_then(size), "", 0, most),
+            ("socket.read_buffer_most", size(self.read_buffer_most), "", 64, 1 << 30),
+            ("socket.read_buffer_least", size(self.read_buffer_least), "", 64, buffer_most),
+            ("socket.backlog", number(self.backlog), "", 1, most),
+            ("socket.unix_mode", self.unix_mode.and_then(number), "", 0, 0o777),
         ];
-        for (name, value, least, most) in ranges {
+        for (key, value, unit, least, most) in ranges {
             if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
-                return Err(Error::new(
-                    ErrorKind::InvalidInput,
-                    format!("socket option {name} = {value}: {least} to {most} are possible"),
-                ));
+                let what = format!("= {value}{unit}: {least} to {most}{unit} are possible");
+                return Err(Mistake { key, what });
             }
         }
         Ok(())

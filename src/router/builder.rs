@@ -237,6 +237,15 @@ macro_rules! handler_methods {
             self
         }
 
+        /// Limits, time limits and socket options as a file sets them, in place of those set
+        /// so far.
+        #[cfg(feature = "config")]
+        #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
+        pub fn settings(mut self, settings: $crate::Settings) -> Self {
+            self.config.set(settings);
+            self
+        }
+
         /// Stack of each thread that is started here, in bytes. Default 512 KiB of address space.
         pub fn stack_bytes(mut self, bytes: usize) -> Self {
             self.config.threads.stack_bytes = Some(bytes);

@@ -33,6 +33,8 @@ mod log_records;
 mod nesting;
 mod order;
 mod protocols;
+#[cfg(feature = "config")]
+mod settings;
 mod stats;
 mod support;
 mod threads;
