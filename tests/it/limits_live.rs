@@ -30,7 +30,7 @@ fn echo() -> ServerBuilder {
 }
 
 /// Dials from a local address of its own choice and reads the welcome or refusal.
-fn welcome_at(from: &str, address: SocketAddr) -> (TcpStream, Welcome) {
+pub(crate) fn welcome_at(from: &str, address: SocketAddr) -> (TcpStream, Welcome) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let from: SocketAddr = format!("{from}:0").parse().unwrap();
     socket.bind(&SockAddr::from(from)).unwrap();

@@ -19,6 +19,7 @@ mod catalogue;
 mod closing;
 mod cuts;
 mod display;
+mod embedded;
 mod framed;
 mod framing;
 mod golden;

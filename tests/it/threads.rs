@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs a test in a child process, where other tests start no threads.
 #[track_caller]
-fn alone(test: &'static str, limit: Duration, body: fn()) {
+pub(crate) fn alone(test: &'static str, limit: Duration, body: fn()) {
     if child_role().is_some() {
         return body();
     }
