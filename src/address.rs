@@ -1,6 +1,6 @@
 //! Where a peer is: a TCP address, or a Unix socket and the process behind it.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const UNIX: &str = "unix:";
 /// The address of one end of a connection.
 ///
 /// It prints as what `connect` and `bind` take: `127.0.0.1:2500`, `[::1]:2500`,
-/// `unix:/run/app.sock`, `unix:@name`.
+/// `unix:/run/app.sock`, `unix:@name`. A Unix peer prints with its process behind that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -126,7 +126,7 @@ impl UnixName {
             }
             _ => Err(Error::new(
                 ErrorKind::InvalidInput,
-                format!("{address:?} has no name: unix:/PATH or unix:@NAME is expected"),
+                format!("{address:?} names no Unix socket: unix:/PATH or unix:@NAME is expected"),
             )),
         }
     }
@@ -175,11 +175,20 @@ impl fmt::Display for UnixAddress {
 impl fmt::Display for UnixName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UnixName::Path(path) => write!(f, "{UNIX}{}", path.display()),
-            UnixName::Abstract(name) => write!(f, "{UNIX}@{}", name.escape_ascii()),
+            UnixName::Path(path) => write_name(f, UNIX, &path.to_string_lossy()),
+            UnixName::Abstract(name) => write_name(f, "unix:@", &String::from_utf8_lossy(name)),
             UnixName::Unnamed => f.write_str(UNIX),
         }
     }
+}
+
+/// Peers choose their names: none brings a line break into a log.
+fn write_name(f: &mut fmt::Formatter<'_>, prefix: &str, name: &str) -> fmt::Result {
+    f.write_str(prefix)?;
+    name.chars().try_for_each(|letter| match letter {
+        letter if letter.is_control() => write!(f, "{}", letter.escape_default()),
+        letter => f.write_char(letter),
+    })
 }
 
 #[cfg(test)]
@@ -188,7 +197,12 @@ mod tests {
 
     #[test]
     fn names_of_unix_sockets_print_as_they_are_asked_for() {
-        for asked in ["unix:/run/app.sock", "unix:app.sock", "unix:@app"] {
+        for asked in [
+            "unix:/run/app.sock",
+            "unix:app.sock",
+            "unix:@app",
+            "unix:@µ",
+        ] {
             let name = UnixName::parse(asked).unwrap().unwrap();
             assert_eq!(Address::unix(name).to_string(), asked);
         }
@@ -196,6 +210,17 @@ mod tests {
         for wrong in ["unix:", "unix:@", "unix:a\0b"] {
             let error = UnixName::parse(wrong).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn no_name_breaks_a_line() {
+        for name in [
+            UnixName::Path("a\nb".into()),
+            UnixName::Abstract(b"a\nb".to_vec()),
+        ] {
+            let printed = Address::unix(name).to_string();
+            assert!(printed.ends_with("a\\nb"), "{printed}");
         }
     }
 }

@@ -28,6 +28,7 @@ mod report;
 mod seat;
 mod sending;
 pub(crate) mod socket;
+mod socket_file;
 pub(crate) mod threads;
 pub(crate) mod waiter;
 mod writing;

@@ -38,7 +38,8 @@ pub struct SocketOptions {
     /// 64 KiB.
     pub read_buffer_most: usize,
     /// A client: the local address to dial from; port 0 leaves the port to the system. Default
-    /// `None`. A fixed port cannot be used again for some time after its last connection.
+    /// `None`. A fixed port cannot reach the same server again for some time after a connection
+    /// that this side closed first.
     pub local_address: Option<SocketAddr>,
     /// A listener, and a client with a local address: take over an address that only dead
     /// connections still use (SO_REUSEADDR). Default true.
@@ -84,6 +85,7 @@ impl SocketOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
         let millis = |time: Option<Duration>| time.map(|time| time.as_millis());
         let number = |value: u32| Some(u128::from(value));
+        let bytes = |size: Option<usize>| size.map(|size| size as u128);
         let ranges = [
             ("keepalive (ms)", millis(self.keepalive), 1_000, 32_767_000),
             (
@@ -105,18 +107,25 @@ impl SocketOptions {
                 i32::MAX as u128,
             ),
             ("backlog", number(self.backlog), 1, i32::MAX as u128),
+            ("send_buffer", bytes(self.send_buffer), 1, i32::MAX as u128),
+            (
+                "receive_buffer",
+                bytes(self.receive_buffer),
+                1,
+                i32::MAX as u128,
+            ),
             ("unix_mode", self.unix_mode.and_then(number), 0, 0o777),
             (
-                "read_buffer_least",
-                Some(self.read_buffer_least as u128),
-                64,
-                self.read_buffer_most as u128,
-            ),
-            (
                 "read_buffer_most",
-                Some(self.read_buffer_most as u128),
+                bytes(Some(self.read_buffer_most)),
                 64,
                 1 << 30,
+            ),
+            (
+                "read_buffer_least",
+                bytes(Some(self.read_buffer_least)),
+                64,
+                self.read_buffer_most as u128,
             ),
         ];
         for (name, value, least, most) in ranges {
