@@ -4,7 +4,7 @@ mod inherited;
 mod listeners;
 mod refused;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
@@ -161,5 +161,29 @@ fn a_client_over_a_stream_whose_server_is_gone_fails_at_once() {
             assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:#}");
         }
         assert!(start.elapsed() < Duration::from_secs(2));
+    });
+}
+
+#[test]
+fn a_stream_that_is_shut_down_from_outside_ends_its_session_alone() {
+    within(LIMIT, || {
+        let (sender, ends) = mpsc::channel();
+        let server = echo()
+            .on_closed(move |_, report| sender.send(report.clone()).unwrap())
+            .start()
+            .unwrap();
+        let [broken, sound] = [(); 2].map(|()| {
+            let (here, there) = UnixStream::pair().unwrap();
+            let copy = here.try_clone().unwrap();
+            server.serve(here).unwrap();
+            (Client::from_stream(there).unwrap(), copy)
+        });
+        broken.1.shutdown(Shutdown::Both).unwrap();
+        let report = ends.recv_timeout(LIMIT).unwrap();
+        assert_ne!(report.reason, CloseReason::Clean, "{report}");
+        broken.0.wait_closed(LIMIT).unwrap();
+        let error = broken.0.call(1, b"").unwrap_err();
+        assert!(error.is_closed(), "{error}");
+        answers(&sound.0);
     });
 }

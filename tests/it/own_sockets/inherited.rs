@@ -2,15 +2,17 @@
 
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use listenfd::ListenFd;
+use socket2::Socket;
 use trunkline::Client;
 
 use super::echo;
-use crate::support::{LIMIT, child, child_role, within};
+use crate::support::{LIMIT, child, child_role, eventually, server_session, within};
 
 const TEST: &str = "own_sockets::inherited::a_listener_is_handed_to_one_child_after_the_other";
 
@@ -74,5 +76,34 @@ fn a_listener_is_handed_to_one_child_after_the_other() {
                 assert!(server.wait().unwrap().success());
             }
         }
+    });
+}
+
+#[test]
+fn what_was_brought_is_not_inherited() {
+    within(LIMIT, || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (here, there) = UnixStream::pair().unwrap();
+        let inheritable =
+            [listener.into(), here.into(), there.into()].map(|descriptor: OwnedFd| {
+                let socket = Socket::from(descriptor);
+                socket.set_cloexec(false).unwrap();
+                socket
+            });
+        let [listener, here, there] = inheritable;
+        let server = echo().from_listener(listener).unwrap();
+        server.serve(here).unwrap();
+        let client = Client::from_stream(there).unwrap();
+        for open in [
+            server.listeners()[0].clone(),
+            client.socket().unwrap(),
+            server_session(&server, client.id()).socket().unwrap(),
+        ] {
+            let flags = rustix::io::fcntl_getfd(&open).unwrap();
+            assert!(flags.contains(rustix::io::FdFlags::CLOEXEC), "{open:?}");
+        }
+        drop((server, client));
+        assert!(eventually(LIMIT, || TcpListener::bind(address).is_ok()));
     });
 }

@@ -3,8 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
-use std::sync::Barrier;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -105,19 +104,32 @@ fn a_file_that_is_no_socket_is_never_touched() {
     });
 }
 
+/// Another way to the folder on which the system spends long: a chain of links with long texts.
+fn slow_way(folder: &Folder) -> PathBuf {
+    let detour = "./".repeat(1_900);
+    for link in 0..30 {
+        let next = match link {
+            0 => detour.clone(),
+            _ => format!("{detour}{}", link - 1),
+        };
+        symlink(next, folder.file(&link.to_string())).unwrap();
+    }
+    folder.file("29")
+}
+
 #[test]
 fn the_mode_of_the_file_is_set_before_anyone_can_connect() {
     within(Duration::from_secs(60), || {
         let folder = Folder::new();
         let path = folder.file("app");
-        for round in 0..100 {
-            let mode = [0o600, 0o660, 0o777, 0o606][round % 4];
+        let slow = slow_way(&folder).join("app");
+        for mode in [0o600, 0o660, 0o777, 0o606].repeat(3) {
             let mut options = SocketOptions::default();
             options.unix_mode = Some(mode);
-            let start = Barrier::new(2);
+            let builder = Server::builder().socket_options(options);
             let server = thread::scope(|scope| {
+                // It would be quicker than the setting of the mode.
                 let first_client = scope.spawn(|| {
-                    start.wait();
                     let stream = loop {
                         if let Ok(stream) = UnixStream::connect(&path) {
                             break stream;
@@ -127,15 +139,12 @@ fn the_mode_of_the_file_is_set_before_anyone_can_connect() {
                     drop(stream);
                     metadata.permissions().mode() & 0o777
                 });
-                start.wait();
-                let server = Server::builder()
-                    .socket_options(options)
-                    .bind(unix(&path))
-                    .unwrap();
-                assert_eq!(first_client.join().unwrap(), mode, "round {round}");
+                let server = builder.bind(unix(&slow)).unwrap();
+                assert_eq!(first_client.join().unwrap(), mode);
                 server
             });
             drop(server);
+            assert!(!path.exists());
         }
     });
 }
