@@ -124,6 +124,7 @@ fn streams_that_do_not_wait_are_made_to_wait() {
     });
 }
 
+/// Without a handshake, that would set time limits of its own.
 #[test]
 fn length_prefixed_messages_go_over_a_pair() {
     within(LIMIT, || {
@@ -133,6 +134,10 @@ fn length_prefixed_messages_go_over_a_pair() {
             .start()
             .unwrap();
         let (here, there) = UnixStream::pair().unwrap();
+        for stream in [&here, &there] {
+            stream.set_read_timeout(Some(millis(1))).unwrap();
+            stream.set_write_timeout(Some(millis(1))).unwrap();
+        }
         server.serve(here).unwrap();
         let (heard, back) = mpsc::channel();
         let client = Client::builder()
@@ -141,6 +146,7 @@ fn length_prefixed_messages_go_over_a_pair() {
             .from_stream(there)
             .unwrap();
         for body in [&b"one"[..], b"", b"three"] {
+            thread::sleep(millis(20));
             client.push(0, body).unwrap();
             assert_eq!(back.recv_timeout(LIMIT).unwrap(), body);
         }
