@@ -14,7 +14,7 @@ const UNIX: &str = "unix:";
 /// The address of one end of a connection.
 ///
 /// It prints as what `connect` and `bind` take: `127.0.0.1:2500`, `[::1]:2500`,
-/// `unix:/run/app.sock`, `unix:@name`.
+/// `unix:/run/app.sock`, `unix:@name`. A Unix peer prints with its process behind that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -127,7 +127,7 @@ impl UnixName {
             }
             _ => Err(Error::new(
                 ErrorKind::InvalidInput,
-                format!("{address:?} has no name: unix:/PATH or unix:@NAME is expected"),
+                format!("{address:?} names no Unix socket: unix:/PATH or unix:@NAME is expected"),
             )),
         }
     }
@@ -176,9 +176,11 @@ impl fmt::Display for UnixAddress {
 impl fmt::Display for UnixName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // A peer chooses its own path.
+            // A peer chooses its own name.
             UnixName::Path(path) => write!(f, "{UNIX}{}", Escaped(&path.to_string_lossy())),
-            UnixName::Abstract(name) => write!(f, "{UNIX}@{}", name.escape_ascii()),
+            UnixName::Abstract(name) => {
+                write!(f, "{UNIX}@{}", Escaped(&String::from_utf8_lossy(name)))
+            }
             UnixName::Unnamed => f.write_str(UNIX),
         }
     }
@@ -190,7 +192,12 @@ mod tests {
 
     #[test]
     fn names_of_unix_sockets_print_as_they_are_asked_for() {
-        for asked in ["unix:/run/app.sock", "unix:app.sock", "unix:@app"] {
+        for asked in [
+            "unix:/run/app.sock",
+            "unix:app.sock",
+            "unix:@app",
+            "unix:@µ",
+        ] {
             let name = UnixName::parse(asked).unwrap().unwrap();
             assert_eq!(Address::unix(name).to_string(), asked);
         }
@@ -198,6 +205,17 @@ mod tests {
         for wrong in ["unix:", "unix:@", "unix:a\0b"] {
             let error = UnixName::parse(wrong).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn no_name_breaks_a_line() {
+        for name in [
+            UnixName::Path("a\nb".into()),
+            UnixName::Abstract(b"a\nb".to_vec()),
+        ] {
+            let printed = Address::unix(name).to_string();
+            assert!(printed.ends_with("a\\nb"), "{printed}");
         }
     }
 }

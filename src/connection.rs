@@ -29,6 +29,7 @@ mod sampling;
 mod seat;
 mod sending;
 pub(crate) mod socket;
+mod socket_file;
 pub(crate) mod threads;
 pub(crate) mod waiter;
 mod writing;

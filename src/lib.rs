@@ -143,6 +143,22 @@
 //! was, how long handlers take. [`Stats`] prints as text, [`Stats::rates_since`] compares two
 //! snapshots, and [`Stats::prometheus`] is for a monitoring system.
 //!
+//! # Sockets
+//!
+//! | for | use |
+//! |---|---|
+//! | TCP | `127.0.0.1:2500`, `[::1]:2500`, `example.org:2500` |
+//! | a Unix socket | `unix:/run/app.sock`, or `unix:@name` without a file |
+//! | several addresses of one server | [`ServerBuilder::also_on`] |
+//! | a socket pair, or a stream that was opened elsewhere | [`Server::serve`], [`Client::from_stream`] |
+//! | a listener that was opened elsewhere, as by systemd | [`ServerBuilder::from_listener`] |
+//! | options of the sockets | [`SocketOptions`], [`Session::socket`] |
+//! | who may come in | [`ServerBuilder::on_accept`], which sees the [`Address`] |
+//!
+//! Of a peer on a Unix socket the address tells the user and the process, as the system vouches
+//! for them. A descriptor from systemd is taken over by a crate such as `listenfd`, without
+//! unsafe code.
+//!
 //! # Protocols
 //!
 //! By default both ends speak Trunkline's own protocol, [`protocol::native`]. With

@@ -211,10 +211,11 @@ impl Shared {
         self.stopping.store(true, Ordering::SeqCst);
         let mut state = self.state.lock();
         // The accept threads have their own handles.
-        let listeners = std::mem::take(&mut state.listeners);
-        let listening = listeners.iter().map(|listener| &listener.socket);
-        for socket in listening.chain(&state.greeting) {
-            // On Linux this wakes a thread that waits in accept or read.
+        for listener in std::mem::take(&mut state.listeners) {
+            listener.stop();
+        }
+        for socket in &state.greeting {
+            // This wakes a thread that waits in read.
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         drop(state);

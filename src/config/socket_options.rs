@@ -52,7 +52,8 @@ pub struct SocketOptions {
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub read_buffer_most: usize,
     /// A client: the local address to dial from; port 0 leaves the port to the system. Default
-    /// `None`. A fixed port cannot be used again for some time after its last connection.
+    /// `None`. A fixed port cannot reach the same server again for some time after a connection
+    /// that this side closed first.
     pub local_address: Option<SocketAddr>,
     /// A listener, and a client with a local address: take over an address that only dead
     /// connections still use (SO_REUSEADDR). Default true.
@@ -110,8 +111,8 @@ impl SocketOptions {
             ("socket.keepalive_interval", interval, " ms", 1_000, 32_767_000),
             ("socket.keepalive_probes", probes, "", 1, 127),
             ("socket.user_timeout", millis(self.user_timeout), " ms", 1, most),
-            ("socket.send_buffer", self.send_buffer.and_then(size), "", 0, most),
-            ("socket.receive_buffer", self.receive_buffer.and_then(size), "", 0, most),
+            ("socket.send_buffer", self.send_buffer.and_then(size), "", 1, most),
+            ("socket.receive_buffer", self.receive_buffer.and_then(size), "", 1, most),
             ("socket.read_buffer_most", size(self.read_buffer_most), "", 64, 1 << 30),
             ("socket.read_buffer_least", size(self.read_buffer_least), "", 64, buffer_most),
             ("socket.backlog", number(self.backlog), "", 1, most),

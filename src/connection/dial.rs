@@ -145,7 +145,7 @@ fn dial_unix(
     deadline: Option<Instant>,
 ) -> Result<(Socket, Address), Error> {
     let target = unix_target(&unix)?;
-    let connect = || {
+    let connect = || -> io::Result<Socket> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         tune(&socket, options)?;
         // A full backlog makes a Unix socket wait as long as it may write.
@@ -157,7 +157,14 @@ fn dial_unix(
         socket.set_write_timeout(None)?;
         Ok(socket)
     };
-    let socket = connect().map_err(|source: io::Error| match source.kind() {
+    // A signal interrupts a connect that has a time limit, whatever its handler asks for.
+    let socket = loop {
+        match connect() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            connected => break connected,
+        }
+    };
+    let socket = socket.map_err(|source| match source.kind() {
         io::ErrorKind::WouldBlock => timeout(name),
         _ => Error::with_source(
             ErrorKind::ConnectFailed,

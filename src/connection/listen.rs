@@ -1,41 +1,109 @@
 //! Listening, on TCP addresses and Unix sockets.
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
-use rustix::fs::{FlockOperation, flock};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::dial::unix_target;
 use super::socket::{local_address, set_buffers};
+use super::socket_file::{SocketFile, lock_folder, remove_stale};
 use crate::address::{Address, UnixName};
 use crate::config::SocketOptions;
 use crate::error::{Error, ErrorKind};
 
-/// A listening socket, and the file that belongs to it.
+/// A listening socket, and what belongs to it.
 pub(crate) struct Listener {
-    pub(crate) socket: Arc<Socket>,
     pub(crate) address: Address,
-    /// Removed with the listener.
-    _file: Option<SocketFile>,
+    /// Before the socket: its file is certainly ours only while the socket is open.
+    file: Mutex<Option<SocketFile>>,
+    pub(crate) socket: Arc<Socket>,
+    /// Of a listener that the application has opened.
+    bell: Option<Bell>,
 }
 
 impl Listener {
-    /// A listener that the application has opened; its file, if it has one, is not ours.
-    pub(crate) fn adopted(socket: Socket) -> Self {
-        Listener::new(socket, None)
+    /// A listener that the application has opened, and that does not block; its file, if it has
+    /// one, is not ours.
+    pub(crate) fn adopted(socket: Socket) -> Result<Self, Error> {
+        let bell = Bell::new().map_err(|source| {
+            Error::with_source(ErrorKind::Io, "the listener cannot be watched", source)
+        })?;
+        Ok(Listener {
+            bell: Some(bell),
+            ..Listener::new(socket, None)
+        })
     }
 
     fn new(socket: Socket, file: Option<SocketFile>) -> Self {
         Listener {
             address: local_address(&socket),
+            file: Mutex::new(file),
             socket: Arc::new(socket),
-            _file: file,
+            bell: None,
         }
+    }
+
+    /// Waits for the next connection, at most until `stop`.
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
+        loop {
+            match (self.socket.accept(), &self.bell) {
+                (Err(error), Some(bell)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    bell.wait_beside(&self.socket)?;
+                }
+                (accepted, _) => return accepted.map(|(socket, _)| socket),
+            }
+        }
+    }
+
+    /// Wakes the thread that waits in `accept`. A socket of our own lets nobody in from now on,
+    /// and its file is gone; one that the application has opened may have other owners, whom
+    /// shutting it down would stop too.
+    pub(crate) fn stop(&self) {
+        // While the socket still listens no other server takes its file for a dead one's.
+        drop(self.file.lock().take());
+        match &self.bell {
+            Some(bell) => bell.ring(),
+            None => {
+                // On Linux this wakes a thread that waits in accept.
+                let _ = self.socket.shutdown(std::net::Shutdown::Both);
+            }
+        }
+    }
+}
+
+/// Wakes a thread that waits for a socket.
+struct Bell {
+    here: Socket,
+    there: Socket,
+}
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        let (here, there) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
+        Ok(Bell { here, there })
+    }
+
+    fn ring(&self) {
+        let _ = self.there.shutdown(std::net::Shutdown::Write);
+    }
+
+    /// Waits until the socket has something, or fails because the bell has rung.
+    fn wait_beside(&self, socket: &Socket) -> io::Result<()> {
+        let mut watched = [
+            PollFd::new(&self.here, PollFlags::IN),
+            PollFd::new(socket, PollFlags::IN),
+        ];
+        poll(&mut watched, None)?;
+        let [bell, _] = watched;
+        if bell.revents().is_empty() {
+            return Ok(());
+        }
+        Err(io::Error::other("the listener is stopped"))
     }
 }
 
@@ -61,18 +129,20 @@ pub(crate) fn listen_tcp(address: SocketAddr, options: &SocketOptions) -> Result
 
 /// Listens on a Unix socket. A file that a dead server has left at its path is replaced; one
 /// that a live server listens on, or that is no socket, is not.
-pub(crate) fn listen_unix(name: &UnixName, options: &SocketOptions) -> Result<Listener, Error> {
+pub(crate) fn listen_unix(
+    name: &UnixName,
+    options: &SocketOptions,
+    deadline: Option<Instant>,
+) -> Result<Listener, Error> {
     let target = unix_target(name)?;
     let open = || match name {
         UnixName::Path(path) => {
-            // Of two servers that start at once, one could remove the other's fresh file.
-            let folder = fs::File::open(folder_of(path))?;
-            let _ = flock(&folder, FlockOperation::LockExclusive);
+            let _locked = lock_folder(path, deadline)?;
             remove_stale(path, &target)?;
             let socket = bind(&target, options)?;
             let file = SocketFile::new(path)?;
             if let Some(mode) = options.unix_mode {
-                fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+                file.set_mode(mode)?;
             }
             // Only from here on can anybody connect.
             socket.listen(backlog(options))?;
@@ -103,67 +173,8 @@ fn backlog(options: &SocketOptions) -> i32 {
 fn cannot_listen(address: &Address, source: io::Error) -> Error {
     let kind = match source.kind() {
         io::ErrorKind::AddrInUse => ErrorKind::AddressInUse,
+        io::ErrorKind::TimedOut => ErrorKind::Timeout,
         _ => ErrorKind::Io,
     };
     Error::with_source(kind, format!("cannot listen on {address}"), source)
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-/// Removes the file of a socket on which nobody listens any more.
-fn remove_stale(path: &Path, target: &SockAddr) -> io::Result<()> {
-    let is_socket = match fs::symlink_metadata(path) {
-        Ok(found) => found.file_type().is_socket(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if !is_socket {
-        return Err(io::Error::new(
-            io::ErrorKind::AddrInUse,
-            "there is a file of that name, and it is no socket",
-        ));
-    }
-    let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    probe.set_nonblocking(true)?;
-    match probe.connect(target) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
-        // Whatever else is there is alive: binding will say that the address is taken.
-        _ => Ok(()),
-    }
-}
-
-/// The file of a Unix socket of ours: removed when the listener goes, unless another has taken
-/// its place.
-struct SocketFile {
-    path: PathBuf,
-    device: u64,
-    number: u64,
-}
-
-impl SocketFile {
-    fn new(path: &Path) -> io::Result<Self> {
-        let metadata = fs::symlink_metadata(path)?;
-        Ok(SocketFile {
-            // Wherever the process goes meanwhile.
-            path: std::path::absolute(path)?,
-            device: metadata.dev(),
-            number: metadata.ino(),
-        })
-    }
-}
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let is_ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.number));
-        if is_ours {
-            // Gone already, or the folder is closed to us: the next server replaces it.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }

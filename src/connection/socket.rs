@@ -29,6 +29,9 @@ pub(crate) fn tune(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
             keepalive = keepalive.with_retries(probes);
         }
         socket.set_tcp_keepalive(&keepalive)?;
+    } else {
+        // One that the application brings may have it.
+        socket.set_keepalive(false)?;
     }
     #[cfg(target_os = "linux")]
     if options.user_timeout.is_some() {
@@ -75,8 +78,9 @@ pub(crate) fn adopt_listener(
     if !socket.is_listener().map_err(cannot_be_used)? {
         return Err(not_a("listener"));
     }
+    // Other processes may accept from it too: nobody must wait in accept for what they took.
     socket
-        .set_nonblocking(false)
+        .set_nonblocking(true)
         .and_then(|()| set_buffers(&socket, options))
         .map_err(cannot_be_used)?;
     Ok(socket)
@@ -89,8 +93,14 @@ fn adopt(descriptor: OwnedFd) -> Result<Socket, Error> {
     if !is_known || !matches!(socket.r#type(), Ok(Type::STREAM)) {
         return Err(not_a("TCP or Unix stream socket"));
     }
-    // What was inherited is not handed on to the children of this process.
-    socket.set_cloexec(true).map_err(cannot_be_used)?;
+    let plain = || {
+        // What was inherited is not handed on to the children of this process.
+        socket.set_cloexec(true)?;
+        // Time limits of the application's would look like a dead line.
+        socket.set_read_timeout(None)?;
+        socket.set_write_timeout(None)
+    };
+    plain().map_err(cannot_be_used)?;
     Ok(socket)
 }
 

@@ -46,8 +46,8 @@ impl AcceptThread {
     pub(super) fn run(self, listener: Arc<Listener>) {
         let mut pause = SHORTEST_PAUSE;
         while !self.shared.is_stopping() {
-            match listener.socket.accept() {
-                Ok((socket, _)) => {
+            match listener.accept() {
+                Ok(socket) => {
                     pause = SHORTEST_PAUSE;
                     if self.shared.is_stopping() {
                         break;

@@ -46,8 +46,8 @@ impl ServerBuilder {
     handler_methods!();
 
     /// Asks before a connection is let in, by its address; that of a Unix peer tells its user
-    /// and process. It runs on the accept thread: it must not wait. The status is told to the
-    /// client.
+    /// and process. It runs on the accept thread, or in [`Server::serve`]: it must not wait. The
+    /// status is told to the client.
     pub fn on_accept(
         mut self,
         hook: impl Fn(&Address) -> Result<(), Status> + Send + Sync + 'static,
@@ -71,7 +71,8 @@ impl ServerBuilder {
 
     /// Accepts from one more listener that was opened elsewhere: a `TcpListener`, a
     /// `UnixListener`, or an inherited descriptor, as of systemd. It belongs to the server from
-    /// now on; the file of a Unix listener is not removed at the end.
+    /// now on. The file of a Unix listener is not removed at the end, and other holders of the
+    /// listener, such as systemd, go on listening.
     pub fn also_from(mut self, listener: impl Into<OwnedFd>) -> Self {
         self.places.push(Place::Adopted(listener.into()));
         self
@@ -84,7 +85,9 @@ impl ServerBuilder {
     /// removed.
     ///
     /// # Errors
-    /// `AddressInUse`, `Io`, `InvalidInput` for mistakes in the builder or the address.
+    /// `AddressInUse`, `Io`, `Timeout` if a name is not resolved, or the folder of a socket's
+    /// file stays locked, for `timeouts.connect`, `InvalidInput` for mistakes in the builder or
+    /// the address.
     pub fn bind(mut self, address: impl ToString) -> Result<Server, Error> {
         self.places.insert(0, Place::At(address.to_string(), None));
         self.start()
@@ -166,7 +169,7 @@ fn listen(
     match place {
         Place::Adopted(descriptor) => {
             let socket = socket::adopt_listener(descriptor, &config.socket)?;
-            add(Listener::adopted(socket), config);
+            add(Listener::adopted(socket)?, config);
         }
         Place::At(name, options) => {
             let config = match options {
@@ -177,11 +180,11 @@ fn listen(
                 }),
             };
             config.check()?;
+            let limit = deadline(Instant::now(), config.timeouts.connect);
             if let Some(unix) = UnixName::parse(&name)? {
-                add(listen_unix(&unix, &config.socket)?, &config);
+                add(listen_unix(&unix, &config.socket, limit)?, &config);
                 return Ok(());
             }
-            let limit = deadline(Instant::now(), config.timeouts.connect);
             for address in dial::resolve(&name, limit)? {
                 add(listen_tcp(address, &config.socket)?, &config);
             }

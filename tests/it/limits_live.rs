@@ -641,40 +641,29 @@ fn what_the_peer_would_not_admit_is_refused_here_and_the_session_lives() {
 }
 
 #[test]
-fn settings_that_can_never_work_are_refused_by_name() {
-    let mut settings: Vec<(Limits, trunkline::SocketOptions, &str)> = Vec::new();
-    let mut limit = |set: fn(&mut Limits), name| {
+fn limits_that_can_never_work_are_refused_by_name() {
+    let mut settings: Vec<(&str, Limits)> = Vec::new();
+    let mut limit = |name, set: fn(&mut Limits)| {
         let mut limits = Limits::server();
         set(&mut limits);
-        settings.push((limits, Default::default(), name));
+        settings.push((name, limits));
     };
-    limit(|limits| limits.frame_bytes = 63, "limits.frame_bytes");
-    limit(|limits| limits.body_bytes = 15, "limits.body_bytes");
-    limit(|limits| limits.pending_calls = 0, "limits.pending_calls");
-    limit(|limits| limits.incoming_calls = 0, "limits.incoming_calls");
-    limit(
-        |limits| limits.queued_messages = 0,
-        "limits.queued_messages",
-    );
-    for keepalive in [Duration::ZERO, Duration::MAX] {
-        let mut options = trunkline::SocketOptions::default();
-        options.keepalive = Some(keepalive);
-        settings.push((Limits::server(), options, "keepalive"));
-    }
-    let mut options = trunkline::SocketOptions::default();
-    options.user_timeout = Some(Duration::MAX);
-    settings.push((Limits::server(), options, "user_timeout"));
-    for (limits, options, name) in settings {
+    limit("limits.frame_bytes", |limits| limits.frame_bytes = 63);
+    limit("limits.body_bytes", |limits| limits.body_bytes = 15);
+    limit("limits.pending_calls", |limits| limits.pending_calls = 0);
+    limit("limits.incoming_calls", |limits| limits.incoming_calls = 0);
+    limit("limits.queued_messages", |limits| {
+        limits.queued_messages = 0;
+    });
+    for (name, limits) in settings {
         let error = Server::builder()
             .limits(limits.clone())
-            .socket_options(options.clone())
             .bind("127.0.0.1:0")
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.to_string().contains(name), "{error}");
         let error = Client::builder()
             .limits(limits)
-            .socket_options(options)
             .connect("127.0.0.1:1")
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);

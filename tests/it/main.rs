@@ -33,9 +33,11 @@ mod limits_live;
 mod log_records;
 mod nesting;
 mod order;
+mod own_sockets;
 mod protocols;
 #[cfg(feature = "config")]
 mod settings;
+mod socket_options;
 mod stats;
 mod support;
 mod threads;

@@ -2,6 +2,7 @@
 //! what the system says about this process.
 
 pub(crate) mod bodies;
+pub(crate) mod folder;
 pub(crate) mod proxy;
 
 use std::io::{ErrorKind, Read, Write};
