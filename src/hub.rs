@@ -1,6 +1,20 @@
-//! The server's registry of sessions.
+//! The server's registry of sessions: found by number, address, name and group.
+//!
+//! Everything is changed under one lock, so that a session is in all of it or in nothing. The
+//! lock is held neither while user code runs nor while anything is sent; a message to many
+//! takes it once, for reading, to copy the handles. The rooms:
+//!
+//! - `registry`: what is under the lock; `sets`, sessions by something they have in common
+//! - `finding`: by number and address, at random; `names`; `groups`
+//! - `sending`: one message to many
 
-use std::collections::HashMap;
+mod finding;
+mod groups;
+mod names;
+mod registry;
+mod sending;
+mod sets;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,26 +22,18 @@ use std::time::Instant;
 use crossbeam::atomic::AtomicCell;
 use parking_lot::RwLock;
 
-use crate::codec::IntoBody;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Kind, MessageRef, Route, SessionId};
+use crate::message::SessionId;
 use crate::protocol::Framing;
-use crate::queue::scratch;
-use crate::session::Session;
+use crate::session::{Session, SessionSnapshot};
 use crate::stats::{Counters, Stats};
+use crate::status::Status;
 
-/// How a message to many went: each session is counted once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Sessions that have it in their queue.
-    pub queued: usize,
-    /// Sessions whose queue was full, or whose peer does not admit it.
-    pub full: usize,
-    /// Sessions that were closed.
-    pub closed: usize,
-}
+pub use names::Duplicate;
+use registry::Registry;
+pub use sending::Sent;
 
-/// The sessions of a server: find, count, iterate, push to all.
+/// The sessions of a server: find, name, group, count, iterate, push to many, remove.
 ///
 /// It is a cheap handle. No lock is held while user code runs or anything is sent.
 #[derive(Clone)]
@@ -37,7 +43,7 @@ pub struct Hub {
 
 struct Shared {
     framing: Framing,
-    sessions: RwLock<HashMap<SessionId, Session>>,
+    registry: RwLock<Registry>,
     next: AtomicCell<u64>,
     /// The figures of sessions that are over.
     past: Counters,
@@ -48,7 +54,7 @@ impl Hub {
         Hub {
             shared: Arc::new(Shared {
                 framing,
-                sessions: RwLock::default(),
+                registry: RwLock::default(),
                 next: AtomicCell::new(1),
                 past: Counters::default(),
             }),
@@ -59,8 +65,8 @@ impl Hub {
         SessionId(self.shared.next.fetch_add(1))
     }
 
-    pub(crate) fn join(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
-        self.shared.sessions.write().insert(session.id(), session);
+    pub(crate) fn admit(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
+        self.shared.registry.write().add(session);
         Member {
             hub: self.clone(),
             _ticket: Box::new(ticket),
@@ -69,7 +75,7 @@ impl Hub {
 
     /// How many sessions are open.
     pub fn len(&self) -> usize {
-        self.shared.sessions.read().len()
+        self.shared.registry.read().len()
     }
 
     /// Whether no session is open.
@@ -77,58 +83,37 @@ impl Hub {
         self.len() == 0
     }
 
-    /// The session with this number.
+    /// Closes a session and tells its peer why; see
+    /// [`Session::close_with`](Session::close_with). It returns at once.
     ///
     /// # Errors
-    /// `Closed` if there is none (any more).
-    pub fn session(&self, id: SessionId) -> Result<Session, Error> {
-        let sessions = self.shared.sessions.read();
-        sessions
-            .get(&id)
-            .cloned()
-            .ok_or_else(|| Error::new(ErrorKind::Closed, format!("there is no session {id}")))
-    }
-
-    /// All sessions that are open now, in no order.
-    pub fn sessions(&self) -> Vec<Session> {
-        self.shared.sessions.read().values().cloned().collect()
-    }
-
-    /// Pushes to all sessions, encoded once. It never waits: a session whose queue is full does
-    /// not get the message, and is counted.
-    ///
-    /// # Errors
-    /// Those of encoding; then nobody got it.
-    pub fn broadcast<'r>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: impl IntoBody,
-    ) -> Result<Sent, Error> {
-        let (frame, body_bytes): (Arc<[u8]>, usize) = scratch::with(|buffer| {
-            let codec = body.codec();
-            let bytes = body.bytes(buffer)?;
-            let message = MessageRef::new(Kind::Push, route.into(), 0, codec, bytes);
-            let mut frame = Vec::new();
-            self.shared.framing.encode(&message, &mut frame)?;
-            Ok::<_, Error>((frame.into(), bytes.len()))
-        })?;
-        let mut sent = Sent::default();
-        for session in self.sessions() {
-            match session.connection.send_shared(&frame, body_bytes) {
-                Ok(()) => sent.queued += 1,
-                Err(error) if error.is_closed() => sent.closed += 1,
-                Err(_) => sent.full += 1,
-            }
+    /// `Closed` if there is no such session (any more), or if it closes already: then the
+    /// reason is not told.
+    #[doc(alias = "kick")]
+    pub fn remove(&self, id: SessionId, reason: Status) -> Result<(), Error> {
+        match self.session(id)?.begin_close_with(&reason) {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Closed,
+                format!("session {id} closes already"),
+            )),
         }
-        Ok(sent)
+    }
+
+    /// How all sessions are at this moment, ordered by their numbers.
+    pub fn snapshot(&self) -> Vec<SessionSnapshot> {
+        let sessions = self.sessions().into_iter();
+        let mut snapshots: Vec<_> = sessions.map(|session| session.snapshot()).collect();
+        snapshots.sort_unstable_by_key(|snapshot| snapshot.id);
+        snapshots
     }
 
     /// The figures of all sessions together, those that are over included.
     pub(crate) fn stats(&self, now: Instant) -> Stats {
         // Over both, so that a session that leaves meanwhile is in one of them.
-        let sessions = self.shared.sessions.read();
+        let registry = self.shared.registry.read();
         let mut stats = self.shared.past.snapshot(now);
-        for session in sessions.values() {
+        for session in registry.sessions() {
             stats.add(&session.connection.stats(now));
         }
         stats
@@ -156,8 +141,8 @@ impl Member {
     }
 
     pub(crate) fn leave(&self, session: &Session) {
-        let mut sessions = self.hub.shared.sessions.write();
-        if sessions.remove(&session.id()).is_some() {
+        let mut registry = self.hub.shared.registry.write();
+        if registry.remove(session) {
             // Counted under the lock, so that no figure is missing or counted twice.
             self.hub.shared.past.add(&session.stats());
         }

@@ -27,6 +27,8 @@
 //! | metadata | a few key and value pairs beside the body | [`Request::meta`], [`Context::metadata`] |
 //! | session | one peer, as user code holds it: push to it, call it | [`Session`] |
 //! | hub | a server's sessions: find one, push to all | [`Hub`] |
+//! | name | what the application calls a session by, at most one session each | [`Hub::set_name`] |
+//! | group | sessions that get the same pushes | [`Hub::join`], [`Hub::push_to_group`] |
 //! | peer | whoever is at the other end; both ends have the same powers | |
 //!
 //! A [`Client`] is a session that this side dialled, a [`Server`] has a session for each client.
@@ -165,12 +167,12 @@ pub use codec::{Body, FromBody, IntoBody};
 pub use config::{Limits, SocketOptions, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
-pub use hub::{Hub, Sent};
+pub use hub::{Duplicate, Hub, Sent};
 pub use message::{CodecId, Kind, Metadata, MetadataRef, Route, SessionId};
 pub use protocol::Framing;
 pub use router::{Context, IntoReply, Replied, ReplyTo};
 pub use server::{Server, ServerBuilder, ShutdownReport};
-pub use session::{Deferred, Pending, Reply, Request, Responder, Session};
+pub use session::{Deferred, Pending, Reply, Request, Responder, Session, SessionSnapshot};
 pub use stats::{Count, Rates, Stats};
 pub use status::Status;
 

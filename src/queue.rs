@@ -250,6 +250,11 @@ impl SendQueue {
         self.room.used()
     }
 
+    /// How much of the bound is used; 1 is full.
+    pub(crate) fn fill(&self) -> f64 {
+        self.room.fill()
+    }
+
     pub(crate) fn bound(&self) -> &Bound {
         self.room.bound()
     }

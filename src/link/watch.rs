@@ -56,6 +56,14 @@ impl Watch {
         self.waiting = None;
     }
 
+    /// How long nothing has come; a reader that is busy hears its peer.
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
+        match self.waiting {
+            Some(waiting) => now.saturating_duration_since(waiting),
+            None => Duration::ZERO,
+        }
+    }
+
     /// When to look again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let idle = self.waiting?.checked_add(self.idle);

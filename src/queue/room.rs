@@ -89,6 +89,14 @@ impl Room {
         (self.used.load() & BYTES) as usize
     }
 
+    /// How much of the bound is used, by bytes or by messages, whichever is more.
+    pub(super) fn fill(&self) -> f64 {
+        let used = self.used.load();
+        let (bytes, messages) = (used & BYTES, (used >> BYTES_BITS) & MESSAGES);
+        let by_bytes = bytes as f64 / self.bound.bytes as f64;
+        by_bytes.max(messages as f64 / self.bound.messages as f64)
+    }
+
     pub(super) fn reserve(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
         // Who comes now does not overtake who waits.
         if class == Class::Request && self.senders.load(Ordering::Relaxed) > 0 {
