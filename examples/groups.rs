@@ -1,8 +1,4 @@
 //! Names, groups, and a guest who is shown the door: all in one process, and it ends by itself.
-//!
-//! ```text
-//! cargo run --example groups
-//! ```
 
 #![allow(clippy::print_stdout)]
 
@@ -11,10 +7,8 @@ use std::time::Duration;
 
 use trunkline::{Client, Duplicate, Error, Sent, Server, Status};
 
-/// A call to the server: the name that a guest wants.
+/// A call to the server: the name that a guest wants, then the groups that it joins.
 const ENTER: &str = "/enter";
-/// A call to the server: the group that a guest joins.
-const JOIN: &str = "/join";
 /// A push to guests: a line.
 const LINE: &str = "/line";
 /// The application's own status, with which guests are removed.
@@ -26,18 +20,19 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let server = Server::builder()
-        .on_call(ENTER, |cx, name| -> Result<(), Status> {
-            let name: &str = name.decode()?;
-            if let Some(hub) = cx.hub() {
-                // A name that somebody has is not given away: the caller gets the status.
-                hub.set_name(&cx.session(), name, Duplicate::Refuse)?;
-            }
-            Ok(())
-        })
-        .on_call(JOIN, |cx, group| -> Result<(), Status> {
-            let group: &str = group.decode()?;
-            if let Some(hub) = cx.hub() {
-                hub.join(&cx.session(), group)?;
+        .on_call(ENTER, |cx, words| -> Result<(), Status> {
+            let (Some(hub), guest) = (cx.hub(), cx.session()) else {
+                return Err(Status::new(
+                    Status::HANDLER_FAILED,
+                    "only a server has a hub",
+                ));
+            };
+            let mut words = words.decode::<&str>()?.split(' ');
+            // A name that somebody has is not given away: the caller gets the status.
+            let name = words.next().unwrap_or_default();
+            hub.set_name(&guest, name, Duplicate::Refuse)?;
+            for group in words {
+                hub.join(&guest, group)?;
             }
             Ok(())
         })
@@ -45,10 +40,10 @@ fn main() -> Result<(), Failure> {
     let hub = server.hub();
     let address = server.local_address().to_string();
 
-    let ann = Guest::enter(&address, "Ann", &["tea"])?;
-    let ben = Guest::enter(&address, "Ben", &["tea", "chess"])?;
-    let cleo = Guest::enter(&address, "Cleo", &["chess"])?;
-    match Guest::enter(&address, "Ann", &[]) {
+    let ann = Guest::enter(&address, "Ann tea")?;
+    let ben = Guest::enter(&address, "Ben tea chess")?;
+    let cleo = Guest::enter(&address, "Cleo chess")?;
+    match Guest::enter(&address, "Ann") {
         Ok(_) => return Err("there are two of the name".into()),
         Err(error) => println!("a second Ann: {error}"),
     }
@@ -100,7 +95,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn enter(address: &str, name: &str, groups: &[&str]) -> Result<Guest, Error> {
+    fn enter(address: &str, words: &str) -> Result<Guest, Error> {
         let (hear, heard) = mpsc::channel();
         let client = Client::builder()
             .on_push(LINE, move |_, line| {
@@ -108,10 +103,7 @@ impl Guest {
                 let _ = hear.send(String::from_utf8_lossy(&line).into_owned());
             })
             .connect(address)?;
-        client.call(ENTER, name)?;
-        for group in groups {
-            client.call(JOIN, *group)?;
-        }
+        client.call(ENTER, words)?;
         Ok(Guest { client, heard })
     }
 

@@ -128,9 +128,9 @@
 //!
 //! [`Session::shutdown`] sends what is queued, says goodbye, waits for what the peer still sends
 //! and for its goodbye, and returns a [`CloseReport`]. [`Session::close`] does the same without
-//! waiting, [`Session::abort`] cuts the line. Dropping the last handle of a client writes what
-//! the system takes at once and says goodbye: a program that connects, pushes a few messages and
-//! ends has sent them.
+//! waiting, [`Session::close_with`] also tells the peer why, [`Session::abort`] cuts the line.
+//! Dropping the last handle of a client writes what the system takes at once and says goodbye: a
+//! program that connects, pushes a few messages and ends has sent them.
 //!
 //! The report counts messages and bytes: those *not written* never left this process, those
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.

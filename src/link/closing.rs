@@ -135,8 +135,8 @@ mod tests {
         let now = Instant::now();
         closing.begin(now, Duration::MAX, None);
         assert_eq!(closing.deadline(), None);
-        closing.begin(now, Duration::from_secs(5, None));
-        closing.begin(now, Duration::from_secs(9, None));
+        closing.begin(now, Duration::from_secs(5), None);
+        closing.begin(now, Duration::from_secs(9), None);
         assert_eq!(closing.deadline(), Some(now + Duration::from_secs(5)));
     }
     #[test]

@@ -187,7 +187,9 @@ mod tests {
         watch.reader_waits(now, None);
         watch.reader_came_back();
         assert!(watch.check(at(60_000)).is_ok());
+        assert_eq!(watch.silence(at(60_000)), Duration::ZERO);
         watch.reader_waits(at(60_000), None);
+        assert_eq!(watch.silence(at(60_700)), Duration::from_millis(700));
         assert!(watch.check(at(61_900)).is_ok());
         let error = watch.check(at(62_000)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
