@@ -102,19 +102,26 @@ fn the_fill_of_a_queue_goes_with_its_bytes_and_its_messages() {
                 .unwrap();
             let mut deaf = RawPeer::dial(server.local_address());
             let session = server_session(&server, deaf.session);
-            let empty = session.snapshot();
-            assert_eq!((empty.queued_bytes, empty.queue_fill), (0, 0.0));
+            let is_empty = || {
+                let now = session.snapshot();
+                (now.queued_bytes, now.queue_fill) == (0, 0.0)
+            };
+            assert!(eventually(LIMIT, is_empty));
             let mut queued = 0;
-            while session.try_push(NOTE, vec![1; size]).is_ok() {
-                queued += 1;
-            }
-            let full = session.snapshot();
-            assert!(full.queued_bytes > 20_000, "{full:?}");
-            assert!((0.5..=1.0).contains(&full.queue_fill), "{full:?}");
+            // Some may be written at first; once the system takes no more, they stay.
+            let is_filled = || {
+                while session.try_push(NOTE, vec![1; size]).is_ok() {
+                    queued += 1;
+                }
+                let full = session.snapshot();
+                assert!(full.queue_fill <= 1.0, "{full:?}");
+                full.queue_fill > 0.5 && full.queued_bytes > 20_000
+            };
+            assert!(eventually(LIMIT, is_filled));
             for _ in 0..queued {
                 deaf.next().unwrap();
             }
-            assert!(eventually(LIMIT, || session.snapshot().queue_fill == 0.0));
+            assert!(eventually(LIMIT, is_empty));
         }
     });
 }
