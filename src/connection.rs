@@ -10,6 +10,7 @@
 //!   what such a thread knows about itself; `sampling`, which handlers are timed
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
+//! - `observing`: how it is at one moment
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 
 mod buffer;
@@ -20,6 +21,7 @@ pub(crate) mod ending;
 mod gathering;
 pub(crate) mod handshake;
 pub(crate) mod listen;
+mod observing;
 mod order;
 mod output;
 mod reading;

@@ -15,6 +15,7 @@ use crate::status::Status;
 /// | `QueueFull`, `TooManyInFlight`, `Overloaded` | nobody's: no room now | yes |
 /// | `WouldDeadlock` | the caller's: waiting here could never end | no |
 /// | `Timeout` | nobody's: the time limit passed | yes |
+/// | `NameTaken` | the caller's: another session has the name | no |
 /// | `Closed` | this side ended it, or the peer by a goodbye | no |
 /// | `Disconnected`, `ConnectFailed` | the line or the peer's host | yes |
 /// | `WrongProtocol`, `Malformed`, `FrameTooLarge`, `FrameTimeout`, `ProtocolAbuse` | the peer's | no |
@@ -38,6 +39,8 @@ pub enum ErrorKind {
     Overloaded,
     /// Waiting on this thread could never end.
     WouldDeadlock,
+    /// The name that was asked for is another session's.
+    NameTaken,
     /// A time limit passed; the message names the limit.
     Timeout,
     /// This side, or the peer by saying goodbye, has closed the session.
@@ -146,6 +149,17 @@ impl Error {
         }))
     }
 
+    /// The same error, with what the peer said when it closed the session. For new errors, of
+    /// which there is no clone.
+    pub(crate) fn with_farewell(mut self, farewell: Option<Status>) -> Self {
+        if let (Some(status), Some(inner)) = (farewell, Arc::get_mut(&mut self.0)) {
+            let message = format!("{}; the peer has closed it with {status}", inner.message);
+            inner.message = Cow::Owned(message);
+            inner.status = Some(status);
+        }
+        self
+    }
+
     /// For codecs of your own: a value that cannot be encoded.
     pub fn invalid_input(message: impl Into<Cow<'static, str>>) -> Self {
         Error::new(ErrorKind::InvalidInput, message)
@@ -178,9 +192,9 @@ impl Error {
     }
 
     /// The status that the peer sent, for the kinds `Status`, `Refused`, `Overloaded` and
-    /// `Version`, or that the interceptor gave; `None` if there was none. With kind
-    /// `Unsupported`, from [`Framed::read`](crate::Framed::read): the status that the message
-    /// deserves.
+    /// `Version`, and with its goodbye for `Closed` and `Disconnected`; or that the interceptor
+    /// gave; `None` if there was none. With kind `Unsupported`, from
+    /// [`Framed::read`](crate::Framed::read): the status that the message deserves.
     pub fn status(&self) -> Option<&Status> {
         self.0.status.as_ref()
     }
@@ -271,7 +285,8 @@ impl std::error::Error for Error {
 /// What a handler's `?` makes of an error: the peer's bad body is the peer's, the rest is ours.
 impl From<Error> for Status {
     fn from(error: Error) -> Status {
-        if let Some(status) = error.status() {
+        // What another peer said when it left is no answer to this one.
+        if let Some(status) = error.status().filter(|_| !error.is_closed()) {
             return status.clone();
         }
         let code = match error.kind() {
@@ -280,6 +295,7 @@ impl From<Error> for Status {
             ErrorKind::TooLarge => Status::TOO_LARGE,
             ErrorKind::Timeout => Status::DEADLINE_EXCEEDED,
             ErrorKind::WouldDeadlock => Status::WOULD_DEADLOCK,
+            ErrorKind::NameTaken => Status::NAME_TAKEN,
             ErrorKind::QueueFull | ErrorKind::TooManyInFlight | ErrorKind::Overloaded => {
                 Status::OVERLOADED
             }

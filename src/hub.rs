@@ -1,6 +1,20 @@
-//! The server's registry of sessions.
+//! The server's registry of sessions: found by number, address, name and group.
+//!
+//! Everything is changed under one lock, so that a session is in all of it or in nothing. The
+//! lock is held neither while user code runs nor while anything is sent; a message to many
+//! takes it once, for reading, to copy the handles. The rooms:
+//!
+//! - `registry`: what is under the lock; `sets`, sessions by something they have in common
+//! - `finding`: by number and address, at random; `names`; `groups`
+//! - `sending`: one message to many
 
-use std::collections::HashMap;
+mod finding;
+mod groups;
+mod names;
+mod registry;
+mod sending;
+mod sets;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,26 +22,18 @@ use std::time::Instant;
 use crossbeam::atomic::AtomicCell;
 use parking_lot::RwLock;
 
-use crate::codec::IntoBody;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Kind, MessageRef, Route, SessionId};
+use crate::message::SessionId;
 use crate::protocol::Framing;
-use crate::queue::scratch;
-use crate::session::Session;
+use crate::session::{Session, SessionSnapshot};
 use crate::stats::{Counters, OtherCounters, Stats};
+use crate::status::Status;
 
-/// How a message to many went: each session is counted once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Sessions that have it in their queue.
-    pub queued: usize,
-    /// Sessions whose queue was full, or whose peer does not admit it.
-    pub full: usize,
-    /// Sessions that were closed.
-    pub closed: usize,
-}
+pub use names::Duplicate;
+use registry::Registry;
+pub use sending::Sent;
 
-/// The sessions of a server: find, count, iterate, push to all.
+/// The sessions of a server: find, name, group, count, iterate, push to many, remove.
 ///
 /// It is a cheap handle. No lock is held while user code runs or anything is sent.
 #[derive(Clone)]
@@ -43,22 +49,13 @@ struct Shared {
     counters: Counters,
 }
 
-struct Registry {
-    sessions: HashMap<SessionId, Session>,
-    /// The figures of sessions that are over, and the peaks.
-    past: Stats,
-}
-
 impl Hub {
     pub(crate) fn new(framing: Framing) -> Self {
         let counters = Counters::default();
         Hub {
             shared: Arc::new(Shared {
                 framing,
-                registry: RwLock::new(Registry {
-                    sessions: HashMap::new(),
-                    past: counters.snapshot(Instant::now()),
-                }),
+                registry: RwLock::new(Registry::new(counters.snapshot(Instant::now()))),
                 next: AtomicCell::new(1),
                 counters,
             }),
@@ -74,12 +71,8 @@ impl Hub {
         SessionId(self.shared.next.fetch_add(1))
     }
 
-    pub(crate) fn join(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
-        let mut registry = self.shared.registry.write();
-        registry.sessions.insert(session.id(), session);
-        let open = registry.sessions.len() as u64;
-        registry.past.sessions_peak = registry.past.sessions_peak.max(open);
-        drop(registry);
+    pub(crate) fn admit(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
+        self.shared.registry.write().add(session);
         Member {
             hub: self.clone(),
             _ticket: Box::new(ticket),
@@ -88,7 +81,7 @@ impl Hub {
 
     /// How many sessions are open.
     pub fn len(&self) -> usize {
-        self.shared.registry.read().sessions.len()
+        self.shared.registry.read().len()
     }
 
     /// Whether no session is open.
@@ -96,51 +89,29 @@ impl Hub {
         self.len() == 0
     }
 
-    /// The session with this number.
+    /// Closes a session and tells its peer why; see
+    /// [`Session::close_with`](Session::close_with). It returns at once.
     ///
     /// # Errors
-    /// `Closed` if there is none (any more).
-    pub fn session(&self, id: SessionId) -> Result<Session, Error> {
-        let registry = self.shared.registry.read();
-        let session = registry.sessions.get(&id);
-        session
-            .cloned()
-            .ok_or_else(|| Error::new(ErrorKind::Closed, format!("there is no session {id}")))
-    }
-
-    /// All sessions that are open now, in no order.
-    pub fn sessions(&self) -> Vec<Session> {
-        let registry = self.shared.registry.read();
-        registry.sessions.values().cloned().collect()
-    }
-
-    /// Pushes to all sessions, encoded once. It never waits: a session whose queue is full does
-    /// not get the message, and is counted.
-    ///
-    /// # Errors
-    /// Those of encoding; then nobody got it.
-    pub fn broadcast<'r>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: impl IntoBody,
-    ) -> Result<Sent, Error> {
-        let (frame, body_bytes): (Arc<[u8]>, usize) = scratch::with(|buffer| {
-            let codec = body.codec();
-            let bytes = body.bytes(buffer)?;
-            let message = MessageRef::new(Kind::Push, route.into(), 0, codec, bytes);
-            let mut frame = Vec::new();
-            self.shared.framing.encode(&message, &mut frame)?;
-            Ok::<_, Error>((frame.into(), bytes.len()))
-        })?;
-        let mut sent = Sent::default();
-        for session in self.sessions() {
-            match session.connection.send_shared(&frame, body_bytes) {
-                Ok(()) => sent.queued += 1,
-                Err(error) if error.is_closed() => sent.closed += 1,
-                Err(_) => sent.full += 1,
-            }
+    /// `Closed` if there is no such session (any more), or if it closes already: then the
+    /// reason is not told.
+    #[doc(alias = "kick")]
+    pub fn remove(&self, id: SessionId, reason: Status) -> Result<(), Error> {
+        match self.session(id)?.begin_close_with(&reason) {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Closed,
+                format!("session {id} closes already"),
+            )),
         }
-        Ok(sent)
+    }
+
+    /// How all sessions are at this moment, ordered by their numbers.
+    pub fn snapshot(&self) -> Vec<SessionSnapshot> {
+        let sessions = self.sessions().into_iter();
+        let mut snapshots: Vec<_> = sessions.map(|session| session.snapshot()).collect();
+        snapshots.sort_unstable_by_key(|snapshot| snapshot.id);
+        snapshots
     }
 
     /// The figures of all sessions together, those that are over included.
@@ -150,7 +121,7 @@ impl Hub {
         // Over both, so that a session that leaves meanwhile is in one of them.
         let registry = self.shared.registry.read();
         stats.add(&registry.past);
-        for session in registry.sessions.values() {
+        for session in registry.sessions() {
             stats.add(&session.connection.stats(now));
         }
         stats
@@ -179,7 +150,7 @@ impl Member {
 
     pub(crate) fn leave(&self, session: &Session) {
         let mut registry = self.hub.shared.registry.write();
-        if registry.sessions.remove(&session.id()).is_some() {
+        if registry.remove(session) {
             // Counted under the lock, so that no figure is missing or counted twice.
             registry.past.add(&session.stats());
         }

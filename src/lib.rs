@@ -27,6 +27,8 @@
 //! | metadata | a few key and value pairs beside the body | [`Request::meta`], [`Context::metadata`] |
 //! | session | one peer, as user code holds it: push to it, call it | [`Session`] |
 //! | hub | a server's sessions: find one, push to all | [`Hub`] |
+//! | name | what the application calls a session by, at most one session each | [`Hub::set_name`] |
+//! | group | sessions that get the same pushes | [`Hub::join`], [`Hub::push_to_group`] |
 //! | peer | whoever is at the other end; both ends have the same powers | |
 //!
 //! A [`Client`] is a session that this side dialled, a [`Server`] has a session for each client.
@@ -128,9 +130,9 @@
 //!
 //! [`Session::shutdown`] sends what is queued, says goodbye, waits for what the peer still sends
 //! and for its goodbye, and returns a [`CloseReport`]. [`Session::close`] does the same without
-//! waiting, [`Session::abort`] cuts the line. Dropping the last handle of a client writes what
-//! the system takes at once and says goodbye: a program that connects, pushes a few messages and
-//! ends has sent them.
+//! waiting, [`Session::close_with`] also tells the peer why, [`Session::abort`] cuts the line.
+//! Dropping the last handle of a client writes what the system takes at once and says goodbye: a
+//! program that connects, pushes a few messages and ends has sent them.
 //!
 //! The report counts messages and bytes: those *not written* never left this process, those
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
@@ -200,14 +202,14 @@ pub use config::Settings;
 pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
-pub use hub::{Hub, Sent};
+pub use hub::{Duplicate, Hub, Sent};
 pub use message::{CodecId, Kind, Metadata, MetadataRef, Route, SessionId};
 pub use protocol::{Framed, Framing};
 pub use router::{Context, IntoReply, Replied, ReplyTo};
 pub use server::{Server, ServerBuilder, ShutdownReport};
 pub use session::{
     Deferred, Direction, Exchange, Interceptor, Outcome, Pending, Reply, Request, Responder,
-    Session,
+    Session, SessionSnapshot,
 };
 pub use stats::{Count, HandlerTime, Rates, Stats};
 pub use status::Status;

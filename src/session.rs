@@ -3,9 +3,11 @@
 mod clock;
 mod data;
 mod interceptor;
+mod membership;
 mod pending;
 mod request;
 mod responder;
+mod snapshot;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,14 +23,17 @@ use crate::error::{Error, ErrorKind, TryPushError};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
 use crate::queue::scratch;
 use crate::stats::Stats;
+use crate::status::Status;
 
 use self::data::Data;
+use self::membership::Membership;
 pub use interceptor::{Direction, Exchange, Interceptor, Outcome};
 pub(crate) use interceptor::{Interceptors, Watched};
 pub use pending::{Pending, Reply};
 pub use request::Request;
 pub(crate) use responder::answer;
 pub use responder::{Deferred, Responder};
+pub use snapshot::SessionSnapshot;
 
 /// One peer: push to it and call it. Both ends have the same powers.
 ///
@@ -47,6 +52,7 @@ pub struct Session {
 struct Attached {
     interceptors: Interceptors,
     data: Data,
+    membership: Membership,
 }
 
 impl Session {
@@ -57,6 +63,7 @@ impl Session {
             attached: Arc::new(Attached {
                 interceptors,
                 data: Data::default(),
+                membership: Membership::default(),
             }),
         }
     }
@@ -197,6 +204,24 @@ impl Session {
     pub fn close(&self) {
         self.connection
             .begin_close(self.connection.config.timeouts.close);
+    }
+
+    /// Begins to close as [`close`](Session::close) does, and tells the peer why: it finds the
+    /// status in [`CloseReport::farewell`] and in the errors of what it still tries.
+    ///
+    /// The texts are cut after 512 characters each. A session that closes already goes on as it
+    /// was, without the reason. Protocols without a goodbye (see [`protocol`](crate::protocol))
+    /// close without telling it; this side's report has it all the same.
+    #[doc(alias = "kick")]
+    #[doc(alias = "disconnect")]
+    pub fn close_with(&self, reason: Status) {
+        self.begin_close_with(&reason);
+    }
+
+    /// Whether it was this call that began it.
+    pub(crate) fn begin_close_with(&self, reason: &Status) -> bool {
+        let limit = self.connection.config.timeouts.close;
+        self.connection.begin_close_with(limit, Some(reason))
     }
 
     /// Closes and waits for the end, at most `limit`; then cuts the rest off.

@@ -1,4 +1,4 @@
-//! The status of a reply: a code, a text and a cause.
+//! The status of a reply, or of a goodbye: a code, a text and a cause.
 //!
 //! | code | constant | meaning |
 //! |---|---|---|
@@ -6,6 +6,7 @@
 //! | 400 | [`Status::BAD_BODY`] | the body does not decode |
 //! | 403 | [`Status::FORBIDDEN`] | the caller may not use this route |
 //! | 404 | [`Status::NO_ROUTE`] | nothing handles this route |
+//! | 409 | [`Status::NAME_TAKEN`] | another session has the name, or has taken it |
 //! | 413 | [`Status::TOO_LARGE`] | the answer passes a limit of the caller or of the line |
 //! | 415 | [`Status::UNSUPPORTED`] | a codec, filter or extension that this side does not know |
 //! | 429 | [`Status::OVERLOADED`] | no room to hold the call or its answer; try again later |
@@ -24,7 +25,8 @@ use std::fmt;
 
 use crate::escape::Escaped;
 
-/// How a call ended at the peer: a code (0 = OK), a text for people and a cause.
+/// How a call ended at the peer, or why a session was closed: a code (0 = OK), a text for people
+/// and a cause.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Status {
     code: i32,
@@ -41,6 +43,8 @@ impl Status {
     pub const FORBIDDEN: i32 = 403;
     /// Nothing handles this route.
     pub const NO_ROUTE: i32 = 404;
+    /// Another session has the name, or has taken it.
+    pub const NAME_TAKEN: i32 = 409;
     /// The answer passes a limit.
     pub const TOO_LARGE: i32 = 413;
     /// A codec, filter or extension that this side does not know.
@@ -133,7 +137,20 @@ pub struct StatusRef<'a> {
     pub cause: &'a str,
 }
 
-impl StatusRef<'_> {
+impl<'a> StatusRef<'a> {
+    /// The same with at most so many characters in each text.
+    pub(crate) fn shortened(self, most: usize) -> Self {
+        let short = |text: &'a str| match text.char_indices().nth(most) {
+            Some((end, _)) => text.get(..end).unwrap_or_default(),
+            None => text,
+        };
+        StatusRef {
+            code: self.code,
+            text: short(self.text),
+            cause: short(self.cause),
+        }
+    }
+
     /// An owned copy.
     pub fn to_status(self) -> Status {
         Status {

@@ -340,8 +340,13 @@ impl Connection {
     pub(super) fn fail_calls(&self, reason: &Error, was_sent: impl Fn(u32) -> bool) {
         let callers = self.calls.lock().calls.close();
         self.calls_freed.notify_all();
+        let disconnected = [false, true].map(|maybe_executed| {
+            Error::disconnected(reason, maybe_executed).with_farewell(self.farewell())
+        });
         for (sequence, caller) in callers {
-            self.fail_caller(caller, Error::disconnected(reason, was_sent(sequence)));
+            let [unsent, sent] = &disconnected;
+            let error = if was_sent(sequence) { sent } else { unsent };
+            self.fail_caller(caller, error.clone());
         }
     }
 }

@@ -8,13 +8,20 @@ use super::{CloseReason, Connection};
 use crate::error::{Error, ErrorKind};
 use crate::link::closing::Open;
 use crate::message::Kind;
+use crate::status::{Status, StatusRef};
 
 impl Connection {
     /// Begins the close handshake, which ends by itself, at the latest after the limit; whether
     /// it was this call that began it.
     pub(crate) fn begin_close(&self, limit: Duration) -> bool {
+        self.begin_close_with(limit, None)
+    }
+
+    /// As [`begin_close`](Self::begin_close); the peer is told the reason, if it is this call
+    /// that begins it.
+    pub(crate) fn begin_close_with(&self, limit: Duration, reason: Option<&Status>) -> bool {
         let mut closing = self.closing.lock();
-        let begins = closing.begin(Instant::now(), limit);
+        let begins = closing.begin(Instant::now(), limit, reason);
         let deadline = closing.deadline();
         drop(closing);
         self.is_closing.store(true, Ordering::SeqCst);
@@ -48,10 +55,20 @@ impl Connection {
     }
 
     /// The peer has said goodbye.
-    pub(super) fn goodbye_received(&self) {
-        self.closing.lock().goodbye_received();
+    pub(super) fn goodbye_received(&self, reason: Option<StatusRef<'_>>) {
+        self.closing.lock().goodbye_received(reason);
         self.close_too();
         self.update_closing();
+    }
+
+    /// What the peer has said with its goodbye.
+    pub(super) fn farewell(&self) -> Option<Status> {
+        self.closing.lock().farewell().cloned()
+    }
+
+    /// What this side says with its goodbye.
+    pub(super) fn dismissal(&self) -> Option<Status> {
+        self.closing.lock().dismissal().cloned()
     }
 
     /// The peer closes. A close of this side that runs already keeps its own limit.

@@ -77,12 +77,17 @@ impl Connection {
 
     /// The error of an operation on a session that closes or is over.
     pub(super) fn closed_error(&self) -> Error {
-        match self.end_reason() {
-            Some(reason) if reason.kind() != ErrorKind::Closed => {
+        let error = match (self.end_reason(), self.dismissal()) {
+            (Some(reason), _) if reason.kind() != ErrorKind::Closed => {
                 Error::with_source(ErrorKind::Disconnected, "the connection has ended", reason)
             }
+            (_, Some(dismissal)) => {
+                let message = "this side has closed the session with a reason";
+                Error::with_source(ErrorKind::Closed, message, dismissal)
+            }
             _ => Error::new(ErrorKind::Closed, "the session is closed"),
-        }
+        };
+        error.with_farewell(self.farewell())
     }
 
     /// Ends the connection at once; what is not written is lost, and counted.
@@ -193,7 +198,10 @@ impl Connection {
         let sent = self.counters.sent();
         let confirmed = self.delivery.lock().confirmed(sent);
         let has_goodbye = self.framing.protocol().carries(Kind::Goodbye);
-        let said_goodbye = self.closing.lock().has_received_goodbye();
+        let closing = self.closing.lock();
+        let said_goodbye = closing.has_received_goodbye();
+        let (dismissal, farewell) = (closing.dismissal().cloned(), closing.farewell().cloned());
+        drop(closing);
         let ending = self.ending.lock();
         let unconfirmed = sent.less(confirmed);
         let nothing_lost = unconfirmed.messages == 0 && ending.not_written.messages == 0;
@@ -218,6 +226,8 @@ impl Connection {
             session: self.id,
             reason,
             error,
+            farewell,
+            dismissal,
             not_written: ending.not_written,
             unconfirmed,
             confirmed,

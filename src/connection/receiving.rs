@@ -57,7 +57,7 @@ impl Connection {
             Kind::Pong => self.confirm(message.body)?,
             Kind::Goodbye => {
                 self.confirm(message.body)?;
-                self.goodbye_received();
+                self.goodbye_received(message.status);
             }
             _ => {}
         }

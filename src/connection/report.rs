@@ -5,6 +5,7 @@ use std::fmt;
 use crate::error::Error;
 use crate::message::SessionId;
 use crate::stats::Count;
+use crate::status::Status;
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +34,12 @@ pub struct CloseReport {
     pub reason: CloseReason,
     /// What went wrong, unless the reason is `Clean`.
     pub error: Option<Error>,
+    /// What the peer gave as its reason with its goodbye. Its texts, of at most 512 characters
+    /// each, are the peer's and not to be trusted.
+    pub farewell: Option<Status>,
+    /// What this side gave as its reason: to [`Session::close_with`](crate::Session::close_with)
+    /// or [`Hub::remove`](crate::Hub::remove), or because another session took its name.
+    pub dismissal: Option<Status>,
     /// Accepted here and never handed to the kernel: certainly lost.
     pub not_written: Count,
     /// Written, and the peer has not said that it came: perhaps lost.
@@ -55,6 +62,12 @@ impl fmt::Display for CloseReport {
         }
         if self.not_written.messages > 0 {
             write!(f, ", not written {}", self.not_written)?;
+        }
+        if let Some(dismissal) = &self.dismissal {
+            write!(f, "; closed here with {dismissal}")?;
+        }
+        if let Some(farewell) = &self.farewell {
+            write!(f, "; the peer closed it with {farewell}")?;
         }
         match &self.error {
             Some(error) => write!(f, "; {error:#}"),

@@ -22,6 +22,7 @@ use crate::link::delivery::encode_count;
 use crate::message::{Kind, MessageRef};
 use crate::queue::Chunk;
 use crate::stats::{Count, bump};
+use crate::status::Status;
 
 /// The control frames that the role holder owes.
 pub(super) const PONG: u8 = 1;
@@ -252,7 +253,7 @@ impl Connection {
     fn fill(&self, half: &mut WriteHalf) -> bool {
         if self.due.load(Ordering::SeqCst) & PONG != 0 {
             self.due.fetch_and(!PONG, Ordering::SeqCst);
-            self.push_count(half, Kind::Pong);
+            self.push_pong(half);
             return true;
         }
         let Some(chunk) = self.queue.take(half.take_chunk()) else {
@@ -271,7 +272,7 @@ impl Connection {
         if due & GOODBYE != 0 {
             self.due.fetch_and(!GOODBYE, Ordering::SeqCst);
             if self.framing.protocol().carries(Kind::Goodbye) {
-                self.push_count(half, Kind::Goodbye);
+                self.push_goodbye(half);
                 self.goodbye_written();
             } else {
                 half.half_close = true;
@@ -279,17 +280,32 @@ impl Connection {
             }
         } else {
             self.due.fetch_and(!FINAL, Ordering::SeqCst);
-            self.push_count(half, Kind::Pong);
+            self.push_pong(half);
             half.half_close = true;
         }
         !half.output().is_empty()
     }
 
-    /// Puts a pong or goodbye into the empty batch.
-    fn push_count(&self, half: &mut WriteHalf, kind: Kind) {
+    /// Puts a pong into the empty batch.
+    fn push_pong(&self, half: &mut WriteHalf) {
         let body = encode_count(self.counters.received());
-        let frame = MessageRef::control(kind, 0, &body);
+        let frame = MessageRef::control(Kind::Pong, 0, &body);
         half.begin_control(|bytes| self.framing.encode(&frame, bytes));
+    }
+
+    /// Puts the goodbye into the empty batch, with the reason, if there is one.
+    fn push_goodbye(&self, half: &mut WriteHalf) {
+        let body = encode_count(self.counters.received());
+        let mut frame = MessageRef::control(Kind::Goodbye, 0, &body);
+        let reason = self.dismissal();
+        frame.status = reason.as_ref().map(Status::as_ref);
+        half.begin_control(|bytes| {
+            self.encode(&frame, bytes).or_else(|_| {
+                // The peer admits only small frames: the code alone.
+                frame.status = frame.status.map(|reason| reason.shortened(0));
+                self.framing.encode(&frame, bytes)
+            })
+        });
     }
 
     /// Everything taken is written: counts it and gives its room back.

@@ -56,6 +56,14 @@ impl Watch {
         self.waiting = None;
     }
 
+    /// How long nothing has come; a reader that is busy hears its peer.
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
+        match self.waiting {
+            Some(waiting) => now.saturating_duration_since(waiting),
+            None => Duration::ZERO,
+        }
+    }
+
     /// When to look again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let idle = self.waiting?.checked_add(self.idle);
@@ -179,7 +187,9 @@ mod tests {
         watch.reader_waits(now, None);
         watch.reader_came_back();
         assert!(watch.check(at(60_000)).is_ok());
+        assert_eq!(watch.silence(at(60_000)), Duration::ZERO);
         watch.reader_waits(at(60_000), None);
+        assert_eq!(watch.silence(at(60_700)), Duration::from_millis(700));
         assert!(watch.check(at(61_900)).is_ok());
         let error = watch.check(at(62_000)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);

@@ -24,7 +24,7 @@
 //! | 6, 7 | challenge, proof | reserved |
 //! | 8 | ping | empty |
 //! | 9 | pong | `u64` messages and `u64` bytes received, see below |
-//! | 10 | goodbye | the same two counts |
+//! | 10 | goodbye | the same two counts; its status item, if it has one, is the reason |
 //! | 11 | cancel | empty; the sequence is the canceller's own |
 //! | 12 to 15 | chunk, window, reset, ack | reserved |
 //!

@@ -254,7 +254,7 @@ impl Shared {
     fn let_in(&self, socket: &Arc<Socket>, session: Session, ticket: Ticket) -> Member {
         let mut state = self.state.lock();
         state.greeting.retain(|other| !Arc::ptr_eq(other, socket));
-        let member = self.hub.join(session, ticket);
+        let member = self.hub.admit(session, ticket);
         drop(state);
         self.changed.notify_all();
         member

@@ -205,6 +205,26 @@ fn pong_and_goodbye_carry_two_counts() {
 }
 
 #[test]
+fn goodbye_with_a_reason() {
+    let counts = [&3u64.to_le_bytes()[..], &64u64.to_le_bytes()].concat();
+    let mut goodbye = message(Kind::Goodbye, 0, 0, &counts);
+    goodbye.status = Some(StatusRef {
+        code: Status::NAME_TAKEN,
+        text: "no",
+        cause: "gone",
+    });
+    check(
+        &Native,
+        &goodbye,
+        &[
+            "2B000000 0A 00 0F00 00000000 00000000",
+            "01 0C00 99010000 0200 6E6F 676F6E65",
+            "0300000000000000 4000000000000000",
+        ],
+    );
+}
+
+#[test]
 fn cancel_has_the_sequence_of_its_call() {
     let cancel = message(Kind::Cancel, 0, 5, b"");
     check(&Native, &cancel, &["0C000000 0B 00 0000 00000000 05000000"]);

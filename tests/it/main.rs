@@ -27,6 +27,7 @@ mod handlers;
 mod hostile;
 mod hostile_peers;
 mod house;
+mod hub;
 mod intact;
 mod interceptors;
 mod limits_live;
