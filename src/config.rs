@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of one frame on the wire, header included. Default 16 MiB; embedded 1 MiB.
+    /// Bytes of one frame on the wire, header included. Default 16 MiB; embedded 1 MiB; on
+    /// machines of 32 bits below 2 GiB.
     /// A peer that announces more is cut off before a byte of the body is read.
     pub frame_bytes: u32,
     /// Bytes of one decoded body. Default 16 MiB; embedded 1 MiB.
@@ -220,6 +221,14 @@ impl Config {
                 let message = format!("{name} = {value} is below {least}");
                 return Err(Error::new(ErrorKind::InvalidInput, message));
             }
+        }
+        let frame_bytes = self.limits.frame_bytes;
+        if isize::try_from(frame_bytes).is_err() {
+            let message = format!(
+                "limits.frame_bytes = {frame_bytes} is above {}, the most of this machine",
+                isize::MAX
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         // What the system takes.
         let ranges = [
