@@ -84,6 +84,12 @@ impl Config {
                 return Err(Mistake { key, what });
             }
         }
+        if isize::try_from(limits.frame_bytes).is_err() {
+            let key = "limits.frame_bytes";
+            let (bytes, most) = (limits.frame_bytes, isize::MAX);
+            let what = format!("= {bytes} is above {most}, the most of this machine");
+            return Err(Mistake { key, what });
+        }
         self.socket.check()
     }
 }

@@ -15,7 +15,8 @@ use super::notation::{Notation, Size};
 )]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of one frame on the wire, header included. Default 16 MiB; embedded 1 MiB.
+    /// Bytes of one frame on the wire, header included. Default 16 MiB; embedded 1 MiB; on
+    /// machines of 32 bits below 2 GiB.
     /// A peer that announces more is cut off before a byte of the body is read.
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub frame_bytes: u32,

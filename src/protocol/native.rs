@@ -123,8 +123,8 @@ impl Protocol for Native {
         let Some(header) = Header::read(input)? else {
             return Ok(Decoded::Incomplete { needed: None });
         };
-        let size = header.size;
         header.check(limits)?;
+        let size = header.size as usize;
         let Some(payload) = input.get(HEADER..size) else {
             return Ok(Decoded::Incomplete { needed: Some(size) });
         };
@@ -166,7 +166,8 @@ impl Protocol for Native {
 
 /// A frame's header.
 struct Header {
-    size: usize,
+    /// It may be more than the machine can address, until it is checked.
+    size: u64,
     /// The rest is known only once the whole header has come.
     kind: Option<Kind>,
     flags: u8,
@@ -189,12 +190,10 @@ impl Header {
         if (length as usize) < HEADER - 4 {
             return Err(malformed("a frame is shorter than its header"));
         }
-        let size = usize::try_from(u64::from(length) + 4)
-            .map_err(|_| malformed("a frame is longer than this machine can address"))?;
         let whole = input.first_chunk::<HEADER>();
         let header = whole.unwrap_or(&[0; HEADER]);
         Ok(Some(Header {
-            size,
+            size: u64::from(length) + 4,
             kind: kind(header[4] & 0x0F),
             flags: header[4] >> 4,
             codec: CodecId(header[5]),
@@ -208,8 +207,8 @@ impl Header {
     /// Refuses what the header alone shows to be wrong, before a byte of the body is read.
     #[inline]
     fn check(&self, limits: &Limits) -> Result<(), Error> {
-        if self.size > limits.frame_bytes as usize {
-            return Err(frame_too_large(self.size as u64, limits));
+        if self.size > u64::from(limits.frame_bytes) {
+            return Err(frame_too_large(self.size, limits));
         }
         if !self.is_whole || self.kind.is_none() {
             return Ok(());
@@ -217,7 +216,8 @@ impl Header {
         if self.flags != 0 {
             return Err(malformed("reserved flags are set"));
         }
-        let Some(body) = (self.size - HEADER).checked_sub(usize::from(self.extension)) else {
+        let Some(body) = (self.size as usize - HEADER).checked_sub(usize::from(self.extension))
+        else {
             return Err(malformed("the extension block is longer than its frame"));
         };
         if body > limits.body_bytes as usize {

@@ -10,7 +10,8 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use trunkline::{Client, ErrorKind, Server, ServerBuilder, Session};
 
 use crate::support::{
-    LIMIT, RawPeer, child, child_role, eventually, millis, server_session, tcp_address, within,
+    LIMIT, RawPeer, STARTS_A_PROCESS, child, child_role, eventually, left_out_under_emulation,
+    millis, server_session, tcp_address, within,
 };
 
 fn echo() -> ServerBuilder {
@@ -176,6 +177,9 @@ fn an_address_of_another_machine_cannot_be_listened_on() {
 /// Runs a child of the test in a network of its own, as root there; what it printed, unless
 /// there can be no such network here.
 fn in_a_network_of_its_own(test: &str, prepare: &str) -> Option<String> {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return None;
+    }
     let unshare = |command: &mut Command| {
         let prepare = format!("ip link set lo up && {prepare} && exec \"$@\"");
         let mut unshare = Command::new("unshare");
@@ -294,6 +298,9 @@ fn the_connect_limit_covers_a_lookup_that_takes_long() {
 /// The standard library ignores SIGPIPE; a host program in another language does not.
 #[test]
 fn writing_to_a_peer_that_is_gone_raises_no_signal() {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return;
+    }
     const TEST: &str = "addresses::writing_to_a_peer_that_is_gone_raises_no_signal";
     if child_role().is_some() {
         #[allow(unsafe_code)]

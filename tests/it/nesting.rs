@@ -10,7 +10,10 @@ use std::time::Duration;
 use trunkline::{Body, Client, Context, ErrorKind, Server, Session, SessionId, Status};
 
 use crate::support::bodies::number;
-use crate::support::{LIMIT, child, child_role, eventually, millis, within};
+use crate::support::{
+    LIMIT, STARTS_A_PROCESS, child, child_role, eventually, left_out_under_emulation, millis,
+    within,
+};
 
 const DESCEND: u32 = 1;
 const ASK: u32 = 2;
@@ -235,6 +238,9 @@ fn reader_threads() -> usize {
 /// In a process of its own, whose threads nobody else starts and ends.
 #[test]
 fn substitutes_are_used_again_and_again() {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return;
+    }
     const NAME: &str = "nesting::substitutes_are_used_again_and_again";
     if child_role().is_none() {
         let output = within(Duration::from_secs(60), || {

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use trunkline::{Client, CloseReason, ErrorKind, Framing, Server};
 
-use crate::support::{LIMIT, child, child_role, millis, processor_time, within};
+use crate::support::{
+    LIMIT, STARTS_A_PROCESS, child, child_role, left_out_under_emulation, millis, processor_time,
+    within,
+};
 
 fn echo(framing: Framing) -> Server {
     Server::builder()
@@ -89,6 +92,9 @@ fn an_empty_push_on_a_raw_stream_is_nothing_at_all() {
 /// In a process of its own, so that nothing else uses the processor.
 #[test]
 fn an_idle_session_of_any_protocol_uses_no_processor_time() {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return;
+    }
     const NAME: &str = "protocols::an_idle_session_of_any_protocol_uses_no_processor_time";
     if child_role().is_none() {
         let output = within(Duration::from_secs(60), || {

@@ -23,8 +23,34 @@ use trunkline::{CodecId, Kind, Limits, Route, Server, Session, SessionId};
 /// Long enough for anything that is not itself measured.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
+/// Bytes of a stack for which no machine has the room.
+pub(crate) const NO_STACK: usize = usize::MAX - (1 << 20);
+
 pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
+}
+
+/// Whether the machine is emulated, which `.ci/run` says: slow, and without some of its system.
+pub(crate) fn is_emulated() -> bool {
+    std::env::var_os("TRUNKLINE_TEST_EMULATED").is_some()
+}
+
+/// How long something may take that takes so long on a real machine.
+pub(crate) fn allowed(limit: Duration) -> Duration {
+    if is_emulated() { limit * 4 } else { limit }
+}
+
+/// Why a test that starts a process is left out on an emulated machine; those of 32 bits that
+/// are none run it.
+pub(crate) const STARTS_A_PROCESS: &str = "a fork of an emulator with other threads can hang";
+
+/// Whether this test is left out, which it says, because the machine is emulated.
+pub(crate) fn left_out_under_emulation(why: &str) -> bool {
+    if is_emulated() {
+        let thread = thread::current();
+        println!("EMULATED: {}: {why}", thread.name().unwrap_or("test"));
+    }
+    is_emulated()
 }
 
 /// Runs a test on a thread of its own and fails if it is not done by the deadline.
@@ -33,6 +59,7 @@ pub(crate) fn within<R: Send + 'static>(
     limit: Duration,
     body: impl FnOnce() -> R + Send + 'static,
 ) -> R {
+    let limit = allowed(limit);
     let (sender, done) = mpsc::channel();
     let name = thread::current().name().unwrap_or("test").to_owned();
     let thread = thread::Builder::new()

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use trunkline::{Client, CloseReason, Server, Session, Status};
 
 use crate::support::{
-    LIMIT, RawPeer, child, child_role, descriptor_count, eventually, millis, resident_bytes,
-    thread_count, within,
+    LIMIT, NO_STACK, RawPeer, STARTS_A_PROCESS, child, child_role, descriptor_count, eventually,
+    left_out_under_emulation, millis, resident_bytes, thread_count, within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,6 +19,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Runs a test in a child process, where other tests start no threads.
 #[track_caller]
 pub(crate) fn alone(test: &'static str, limit: Duration, body: fn()) {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return;
+    }
     if child_role().is_some() {
         return body();
     }
@@ -124,7 +127,7 @@ fn refused_and_broken_connections_leave_nothing_either() {
             .bind("127.0.0.1:0")
             .unwrap();
         let no_threads = Server::builder()
-            .stack_bytes(1 << 46)
+            .stack_bytes(NO_STACK)
             .bind("127.0.0.1:0")
             .unwrap();
         let server = echo_server();
@@ -133,7 +136,7 @@ fn refused_and_broken_connections_leave_nothing_either() {
             Client::connect(refusing.local_address()).unwrap_err();
             Client::connect(no_threads.local_address()).unwrap_err();
             Client::builder()
-                .stack_bytes(1 << 46)
+                .stack_bytes(NO_STACK)
                 .connect(server.local_address())
                 .unwrap_err();
             drop(TcpStream::connect(server.local_address()).unwrap());
@@ -286,6 +289,9 @@ fn the_handlers_of_a_server_are_dropped_with_it() {
 
 #[test]
 fn child_processes_inherit_no_socket() {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return;
+    }
     within(Duration::from_secs(20), || {
         let (sender, sessions) = mpsc::channel();
         let server = Server::builder()

@@ -308,7 +308,7 @@ fn unframe<'a>(input: &'a [u8], kind: u8, what: &str) -> Result<Option<(&'a [u8]
     let Some(header) = Header::read(input)? else {
         return Ok(None);
     };
-    if header.size > FRAME_LIMIT {
+    if header.size > FRAME_LIMIT as u64 {
         return Err(Error::new(
             ErrorKind::FrameTooLarge,
             format!("{what} of {} bytes passes {FRAME_LIMIT}", header.size),
@@ -320,10 +320,11 @@ fn unframe<'a>(input: &'a [u8], kind: u8, what: &str) -> Result<Option<(&'a [u8]
             format!("the peer did not begin with {what}"),
         ));
     }
-    let Some(payload) = input.get(super::HEADER..header.size) else {
+    let size = header.size as usize;
+    let Some(payload) = input.get(super::HEADER..size) else {
         return Ok(None);
     };
     let body = payload.get(usize::from(header.extension)..);
     let body = body.ok_or_else(|| malformed("the extension block is longer than its frame"))?;
-    Ok(Some((body, header.size)))
+    Ok(Some((body, size)))
 }

@@ -8,7 +8,7 @@ use trunkline::{Client, ErrorKind, Kind, Limits, Route, Server, SessionId};
 
 use super::NOTE;
 use crate::support::bodies::{body, number};
-use crate::support::{LIMIT, RawPeer, eventually, millis, within};
+use crate::support::{LIMIT, RawPeer, allowed, eventually, millis, within};
 
 const SESSIONS: usize = 50;
 
@@ -241,7 +241,7 @@ fn the_hub_may_be_walked_while_sessions_come_and_go() {
             .unwrap();
         hub.set(server.hub().clone()).unwrap();
         let (hub, address) = (server.hub(), server.local_address());
-        let until = Instant::now() + Duration::from_secs(1);
+        let until = Instant::now() + allowed(Duration::from_secs(1));
         let rounds = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for thread in 0..3 {

@@ -7,12 +7,17 @@ use std::time::{Duration, Instant};
 
 use trunkline::{Client, CloseReason, Server};
 
-use crate::support::{LIMIT, RawPeer, child, child_role, millis, within};
+use crate::support::{
+    LIMIT, RawPeer, STARTS_A_PROCESS, child, child_role, left_out_under_emulation, millis, within,
+};
 
 const TEST: &str = "closing::leaving::what_was_pushed_before_the_end_of_main_is_delivered";
 
 #[test]
 fn what_was_pushed_before_the_end_of_main_is_delivered() {
+    if left_out_under_emulation(STARTS_A_PROCESS) {
+        return;
+    }
     if let Some(role) = child_role() {
         let (how, address) = role.split_once(' ').unwrap();
         let client = Client::connect(address).unwrap();
