@@ -9,11 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::codec::Body;
+use crate::config::Limits;
 use crate::connection::{CloseReport, Connection, Dispatch};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
-use crate::session::Session;
+use crate::session::{Inbox, Session, Source};
 use crate::status::{Status, StatusRef};
 
 pub(crate) use builder::{HandlersBuilder, handler_methods};
@@ -52,9 +53,16 @@ pub(crate) struct Handlers {
     connected: Option<ConnectedHook>,
     closed: Option<ClosedHook>,
     error: Option<ErrorHook>,
+    /// How many pushes the inbox holds, if there is one.
+    inbox: Option<usize>,
 }
 
 impl Handlers {
+    /// The inbox that was asked for, and what keeps it open.
+    pub(crate) fn open_inbox(&self, limits: &Limits) -> Option<(Inbox, Source)> {
+        self.inbox.map(|messages| Inbox::open(messages, limits))
+    }
+
     fn find(&self, kind: Kind, route: Route<'_>) -> Option<&Handler> {
         let routed = match route {
             Route::Number(number) => {
@@ -98,14 +106,22 @@ pub(crate) struct Router {
     session: Session,
     /// The session's place in a server's hub; a client's session has none.
     member: Option<Member>,
+    /// The way to the inbox, if there is one.
+    inbox: Option<Source>,
 }
 
 impl Router {
-    pub(crate) fn new(handlers: Arc<Handlers>, session: Session, member: Option<Member>) -> Self {
+    pub(crate) fn new(
+        handlers: Arc<Handlers>,
+        session: Session,
+        member: Option<Member>,
+        inbox: Option<Source>,
+    ) -> Self {
         Router {
             handlers,
             session,
             member,
+            inbox,
         }
     }
 }
@@ -120,7 +136,10 @@ impl Dispatch for Router {
     fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) {
         let connection = &self.session.connection;
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
-            return no_handler(connection, message);
+            return match &self.inbox {
+                Some(inbox) => inbox.deliver(&self.session, message, wire_bytes),
+                None => no_handler(connection, message),
+            };
         };
         let hub = self.member.as_ref().map(Member::hub);
         let context = Context::new(&self.session, message, wire_bytes, hub);

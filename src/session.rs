@@ -2,12 +2,15 @@
 
 mod clock;
 mod data;
+mod inbox;
 mod pending;
+mod received;
 mod request;
 mod responder;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use crate::address::Address;
@@ -22,7 +25,10 @@ use crate::queue::scratch;
 use crate::stats::Stats;
 
 use self::data::Data;
+pub use inbox::Inbox;
+pub(crate) use inbox::Source;
 pub use pending::{Pending, Reply};
+pub use received::Received;
 pub use request::Request;
 pub(crate) use responder::answer;
 pub use responder::{Deferred, Responder};
@@ -44,6 +50,8 @@ pub struct Session {
 #[derive(Default)]
 struct Attached {
     data: Data,
+    /// Bytes of calls that came to the inbox and are not answered.
+    inbox_calls: AtomicUsize,
 }
 
 impl Session {

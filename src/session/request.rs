@@ -22,6 +22,8 @@ pub struct Request<'s, 'r> {
     route: Route<'r>,
     metadata: Metadata,
     limit: Option<Duration>,
+    /// The call for whose answer this one is made, if it was received from an inbox.
+    parent: Option<u32>,
     error: Option<Error>,
 }
 
@@ -32,8 +34,14 @@ impl<'s, 'r> Request<'s, 'r> {
             route,
             metadata: Metadata::new(),
             limit: None,
+            parent: None,
             error: None,
         }
+    }
+
+    pub(super) fn descends_from(mut self, parent: Option<u32>) -> Self {
+        self.parent = parent;
+        self
     }
 
     /// Adds a metadata pair. A pair that is too large shows as the error of sending.
@@ -154,6 +162,7 @@ impl<'s, 'r> Request<'s, 'r> {
         let sequence = with_bytes(body, |codec, bytes| {
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
+            message.parent = self.parent;
             message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
             connection.open_call(message, caller, deadline)
         })?;
