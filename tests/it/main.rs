@@ -24,6 +24,7 @@ mod handlers;
 mod hostile;
 mod hostile_peers;
 mod house;
+mod inbox;
 mod intact;
 mod limits_live;
 mod nesting;
