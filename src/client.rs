@@ -13,12 +13,12 @@ use crate::config::{Config, deadline};
 use crate::connection::handshake::Greeting;
 use crate::connection::threads::Places;
 use crate::connection::{Agreed, Connection, dial, socket, start};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::SessionId;
 use crate::protocol::Framing;
 use crate::protocol::native::handshake::PeerLimits;
 use crate::router::{HandlersBuilder, Router, handler_methods};
-use crate::session::Session;
+use crate::session::{Inbox, Session, Source};
 
 /// A session that this side dialled; everything a [`Session`] can do.
 ///
@@ -32,6 +32,7 @@ pub struct Client {
 
 struct Handle {
     session: Session,
+    inbox: Option<Inbox>,
 }
 
 impl Drop for Handle {
@@ -66,6 +67,19 @@ impl Client {
     /// The session by itself: a handle that does not keep it open.
     pub fn session(&self) -> Session {
         self.handle.session.clone()
+    }
+
+    /// Where the messages without a handler are received. It ends with the session.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the builder was not asked for one.
+    pub fn inbox(&self) -> Result<Inbox, Error> {
+        self.handle.inbox.clone().ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                "this client has no inbox: ClientBuilder::inbox asks for one",
+            )
+        })
     }
 }
 
@@ -145,12 +159,15 @@ impl ClientBuilder {
             };
             (agreed, Vec::new())
         };
-        let connection = Connection::new(Arc::new(socket), peer, self.framing, config, agreed)?;
+        let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
+        let room = source.as_ref().map(Source::room);
+        let socket = Arc::new(socket);
+        let connection = Connection::new(socket, peer, self.framing, config, agreed, room)?;
         let session = Session::new(connection.clone(), handlers.interceptors());
-        let router = Router::new(handlers, session.clone(), None);
+        let router = Router::new(handlers, session.clone(), None, source);
         start(&connection, router, &received, places)?;
         Ok(Client {
-            handle: Arc::new(Handle { session }),
+            handle: Arc::new(Handle { session, inbox }),
         })
     }
 }

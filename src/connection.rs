@@ -8,6 +8,7 @@
 //! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
 //!   what such a thread knows about itself; `sampling`, which handlers are timed
+//! - `inlet`: the way into an inbox, and the wait for a place there
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `observing`: how it is at one moment
@@ -20,6 +21,7 @@ pub(crate) mod dial;
 pub(crate) mod ending;
 mod gathering;
 pub(crate) mod handshake;
+pub(crate) mod inlet;
 pub(crate) mod listen;
 mod observing;
 mod order;
@@ -61,6 +63,7 @@ use self::calling::OpenCalls;
 use self::ending::Ending;
 pub(crate) use self::ending::LAST_STEPS;
 use self::gathering::Gather;
+use self::inlet::{InboxRoom, Inlet};
 use self::output::WriteHalf;
 pub(crate) use self::reading::{prepare, start};
 pub use self::report::{CloseReason, CloseReport};
@@ -124,9 +127,11 @@ pub(crate) struct Connection {
     answered: AtomicUsize,
     /// Pushes of the peer that are held back while a handler waits: not received yet.
     held: AtomicUsize,
-    /// A push of the peer finds no room while a handler waits: reading pauses until it does, so
-    /// no handler may wait for a reply.
+    /// A push of the peer finds no room in the backlog: reading pauses until it does, so no
+    /// thread that makes room may wait for a reply.
     backlog_full: AtomicBool,
+    /// Where messages without a handler go, if there is an inbox.
+    inlet: Option<Inlet>,
     closing: Mutex<Closing>,
     is_closing: AtomicBool,
     /// The line is dead; only the report is still to come.
@@ -154,6 +159,7 @@ impl Connection {
         framing: Framing,
         config: Arc<Config>,
         agreed: Agreed,
+        inbox: Option<Arc<InboxRoom>>,
     ) -> Result<Arc<Connection>, Error> {
         let timer = Timer::shared()?;
         let now = Instant::now();
@@ -187,6 +193,7 @@ impl Connection {
             answered: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
             backlog_full: AtomicBool::new(false),
+            inlet: inbox.map(|room| Inlet::new(room, &limits)),
             closing: Mutex::new(Closing::default()),
             is_closing: AtomicBool::new(false),
             over: AtomicBool::new(false),

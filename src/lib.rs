@@ -26,6 +26,7 @@
 //! | route | what a message is about: a number or a name | [`Route`] |
 //! | metadata | a few key and value pairs beside the body | [`Request::meta`], [`Context::metadata`] |
 //! | session | one peer, as user code holds it: push to it, call it | [`Session`] |
+//! | inbox | messages without a handler, to be received by threads of your own | [`Inbox`] |
 //! | hub | a server's sessions: find one, push to all | [`Hub`] |
 //! | name | what the application calls a session by, at most one session each | [`Hub::set_name`] |
 //! | group | sessions that get the same pushes | [`Hub::join`], [`Hub::push_to_group`] |
@@ -74,6 +75,41 @@
 //! locking, holds its session up. Long work belongs to a thread of your own:
 //! [`Context::defer`] lets the handler return now and another thread answer later. A handler
 //! that panics answers [`Status::HANDLER_PANICKED`], and the session lives on.
+//!
+//! # Pull instead of handlers
+//!
+//! A builder that is asked for an [`inbox`](ServerBuilder::inbox) keeps the messages of all
+//! routes without a handler until threads of your own receive them. The [`Inbox`] is bounded:
+//! a push without room waits, and in time its sender does.
+//!
+//! ```
+//! # use trunkline::{Client, Error, Kind, Server};
+//! # fn main() -> Result<(), Error> {
+//! let server = Server::builder().inbox(1024).bind("127.0.0.1:0")?;
+//! let inbox = server.inbox()?;
+//! let worker = std::thread::spawn(move || -> Result<(), Error> {
+//!     for message in inbox {
+//!         if message.kind() == Kind::Call {
+//!             let answer = message.body().to_ascii_uppercase();
+//!             message.reply(answer)?;
+//!         }
+//!     }
+//!     Ok(())
+//! });
+//! let client = Client::connect(server.local_address())?;
+//! assert_eq!(client.call("/shout", "hello")?.body(), b"HELLO");
+//! # client.shutdown(std::time::Duration::from_secs(5))?;
+//! // The inbox ends with the server and its sessions, and the loop with it.
+//! drop(server);
+//! # worker.join().unwrap()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A thread that works an inbox may push and call as it likes. What it calls for the sake of a
+//! received call it calls with [`Received::request`], so that a peer whose handler waits for the
+//! answer lets it through. If a peer's own calls are to be served while the only thread that
+//! works the inbox waits for a call, their routes need handlers, or the inbox another thread.
 //!
 //! # Calls
 //!
@@ -208,8 +244,8 @@ pub use protocol::{Framed, Framing};
 pub use router::{Context, IntoReply, Replied, ReplyTo};
 pub use server::{Server, ServerBuilder, ShutdownReport};
 pub use session::{
-    Deferred, Direction, Exchange, Interceptor, Outcome, Pending, Reply, Request, Responder,
-    Session, SessionSnapshot,
+    Deferred, Direction, Exchange, Inbox, Interceptor, Outcome, Pending, Received, Reply, Request,
+    Responder, Session, SessionSnapshot,
 };
 pub use stats::{Count, HandlerTime, Rates, Stats};
 pub use status::Status;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::codec::Body;
+use crate::config::Limits;
 use crate::connection::{CloseReport, Connection, Dispatch};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
 use crate::records::{Limit, Records, Topic};
-use crate::session::{Interceptors, Session};
+use crate::session::{Exchange, Inbox, Interceptors, Session, Source};
 use crate::status::{Status, StatusRef};
 
 pub(crate) use builder::{HandlersBuilder, handler_methods};
@@ -56,9 +57,16 @@ pub(crate) struct Handlers {
     error: Option<ErrorHook>,
     interceptors: Interceptors,
     records: Records,
+    /// How many pushes the inbox holds, if there is one.
+    inbox: Option<usize>,
 }
 
 impl Handlers {
+    /// The inbox that was asked for, and what keeps it open.
+    pub(crate) fn open_inbox(&self, limits: &Limits) -> Option<(Inbox, Source)> {
+        self.inbox.map(|messages| Inbox::open(messages, limits))
+    }
+
     fn find(&self, kind: Kind, route: Route<'_>) -> Option<&Handler> {
         let routed = match route {
             Route::Number(number) => {
@@ -119,15 +127,23 @@ pub(crate) struct Router {
     panics: Limit,
     /// The session's place in a server's hub; a client's session has none.
     member: Option<Member>,
+    /// The way to the inbox, if there is one.
+    inbox: Option<Source>,
 }
 
 impl Router {
-    pub(crate) fn new(handlers: Arc<Handlers>, session: Session, member: Option<Member>) -> Self {
+    pub(crate) fn new(
+        handlers: Arc<Handlers>,
+        session: Session,
+        member: Option<Member>,
+        inbox: Option<Source>,
+    ) -> Self {
         Router {
             handlers,
             session,
             panics: Limit::new(1),
             member,
+            inbox,
         }
     }
 }
@@ -145,7 +161,10 @@ impl Dispatch for Router {
     fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) -> bool {
         let connection = &self.session.connection;
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
-            no_handler(connection, message);
+            match &self.inbox {
+                Some(inbox) => self.deliver(inbox, message, wire_bytes),
+                None => no_handler(connection, message),
+            }
             return false;
         };
         let hub = self.member.as_ref().map(Member::hub);
@@ -198,6 +217,31 @@ impl Dispatch for Router {
 }
 
 impl Router {
+    /// Puts a message without a handler into the inbox, unless an interceptor refuses it.
+    fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, wire_bytes: usize) {
+        let connection = &self.session.connection;
+        let asked = caught(|| Exchange::incoming(&self.session, message).begin());
+        let refusal = match asked {
+            Some(Ok(watched)) => {
+                return inbox.deliver(&self.session, message, wire_bytes, watched);
+            }
+            Some(Err(status)) => status,
+            None => {
+                connection.counters.others.panics.fetch_add(1);
+                Status::new(Status::HANDLER_PANICKED, "an interceptor panicked")
+            }
+        };
+        match message.kind {
+            Kind::Call => {
+                let (sequence, status) = (message.sequence, refusal.as_ref());
+                connection.reply_status(sequence, status, MetadataRef::EMPTY);
+            }
+            _ => {
+                connection.counters.reader.dropped_pushes.fetch_add(1);
+            }
+        }
+    }
+
     fn record_panic(&self, message: &MessageRef<'_>) {
         let (kind, route, id) = (message.kind, message.route, self.session.id());
         let what =

@@ -26,7 +26,7 @@ use crate::hub::Hub;
 use crate::protocol::Framing;
 use crate::records::Topic;
 use crate::router::Handlers;
-use crate::session::Session;
+use crate::session::{Inbox, Session, Source};
 use crate::stats::{Count, Stats};
 use crate::status::Status;
 
@@ -60,6 +60,7 @@ struct Shared {
     accept_hook: Option<AcceptHook>,
     admission: Arc<Admission>,
     refusals: Arc<Refusals>,
+    inbox: Option<Inbox>,
     addresses: Vec<Address>,
     stopping: AtomicBool,
     state: Mutex<State>,
@@ -73,6 +74,8 @@ struct State {
     /// Sockets in their handshake.
     greeting: Vec<Arc<Socket>>,
     accept_threads: usize,
+    /// Keeps the inbox open until the stop; newcomers get their own.
+    inbox: Option<Source>,
     is_down: bool,
 }
 
@@ -111,6 +114,20 @@ impl Server {
         let config = &self.shared.config;
         let socket = socket::adopt_stream(stream.into(), &config.socket)?;
         self.shared.admit(socket, config)
+    }
+
+    /// Where the messages without a handler are received, of all sessions. It ends once the
+    /// server is shut down or dropped and all its sessions have ended.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the builder was not asked for one.
+    pub fn inbox(&self) -> Result<Inbox, Error> {
+        self.shared.inbox.clone().ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                "this server has no inbox: ServerBuilder::inbox asks for one",
+            )
+        })
     }
 
     /// The first address it listens on; with port 0 asked for, the port that was given. An
@@ -211,6 +228,7 @@ impl Shared {
         self.stopping.store(true, Ordering::SeqCst);
         let mut state = self.state.lock();
         // The accept threads have their own handles.
+        let inbox = state.inbox.take();
         for listener in std::mem::take(&mut state.listeners) {
             listener.stop();
         }
@@ -219,6 +237,7 @@ impl Shared {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         drop(state);
+        drop(inbox);
         self.changed.notify_all();
         let sessions = self.hub.sessions();
         for session in &sessions {

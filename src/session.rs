@@ -2,15 +2,18 @@
 
 mod clock;
 mod data;
+mod inbox;
 mod interceptor;
 mod membership;
 mod pending;
+mod received;
 mod request;
 mod responder;
 mod snapshot;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use crate::address::Address;
@@ -27,9 +30,12 @@ use crate::status::Status;
 
 use self::data::Data;
 use self::membership::Membership;
+pub use inbox::Inbox;
+pub(crate) use inbox::Source;
 pub use interceptor::{Direction, Exchange, Interceptor, Outcome};
 pub(crate) use interceptor::{Interceptors, Watched};
 pub use pending::{Pending, Reply};
+pub use received::Received;
 pub use request::Request;
 pub(crate) use responder::answer;
 pub use responder::{Deferred, Responder};
@@ -53,6 +59,8 @@ struct Attached {
     interceptors: Interceptors,
     data: Data,
     membership: Membership,
+    /// Bytes of calls that came to the inbox and are not answered.
+    inbox_calls: AtomicUsize,
 }
 
 impl Session {
@@ -64,6 +72,7 @@ impl Session {
                 interceptors,
                 data: Data::default(),
                 membership: Membership::default(),
+                inbox_calls: AtomicUsize::new(0),
             }),
         }
     }

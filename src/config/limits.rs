@@ -50,13 +50,23 @@ pub struct Limits {
     /// Bytes beyond `queued_bytes` that only replies may use. Default 4 MiB; embedded 256 KiB.
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub reply_reserve_bytes: u32,
-    /// Bytes of messages held in order while a handler waits for a call. Default 1 MiB;
-    /// embedded 64 KiB.
+    /// Bytes of messages held in order while a handler waits for a call, or a push for room in
+    /// the inbox. Default 1 MiB; embedded 64 KiB.
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub backlog_bytes: u32,
-    /// Messages held in order while a handler waits for a call. Default 4,096; embedded 256.
+    /// Messages held in order while a handler waits for a call, or a push for room in the inbox.
+    /// Default 4,096; embedded 256.
     pub backlog_messages: u32,
-    /// Sessions of one server. Default 10,000; embedded 64.
+    /// Bytes of pushes that wait in an inbox, beside the number of them that the builder is
+    /// given; one inbox serves all sessions of a server. Default 8 MiB; embedded 256 KiB. A
+    /// single larger push is admitted when no other waits. A push without room waits, and
+    /// reading pauses once the backlog is full too; what was read goes in all the same when its
+    /// session ends. Calls in the inbox are bounded by `incoming_calls` and
+    /// `incoming_call_bytes` of their session.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
+    pub inbox_bytes: u32,
+    /// Sessions of one server. Default 10,000; embedded 64. With an inbox a session counts until
+    /// all it sent is received.
     pub sessions: u32,
     /// Sessions of one server from one IP address, or of one user on Unix sockets. Default 8,192; embedded 16.
     pub sessions_per_address: u32,
@@ -82,13 +92,15 @@ impl Limits {
             reply_reserve_bytes: 4 << 20,
             backlog_bytes: 1 << 20,
             backlog_messages: 4_096,
+            inbox_bytes: 8 << 20,
             sessions: 10_000,
             sessions_per_address: 8_192,
             control_frames_per_second: 1_000,
         }
     }
 
-    /// For small machines: at most about 0.6 MiB of queues a session, 64 sessions.
+    /// For small machines: at most about 0.6 MiB of queues a session, 64 sessions, and an
+    /// inbox of 256 KiB if there is one.
     pub fn embedded() -> Self {
         Limits {
             frame_bytes: 1 << 20,
@@ -104,6 +116,7 @@ impl Limits {
             reply_reserve_bytes: 256 << 10,
             backlog_bytes: 64 << 10,
             backlog_messages: 256,
+            inbox_bytes: 256 << 10,
             sessions: 64,
             sessions_per_address: 16,
             control_frames_per_second: 1_000,

@@ -17,9 +17,9 @@ use crate::stats::bump;
 
 /// What a call counts beside its body, so that the peer's reserve for replies also holds their
 /// headers.
-const OVERHEAD: usize = 64;
+pub(crate) const OVERHEAD: usize = 64;
 
-const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler waits for a call";
+const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler, or who empties the inbox, waits for a call";
 
 /// The calls that wait for replies, and how many callers wait to open one.
 pub(super) struct OpenCalls {
@@ -76,7 +76,7 @@ impl Connection {
         let watch = deadline.filter(|_| runs_callback);
         let (sequence, company) = self.admit_call(bytes, caller, deadline, watch)?;
         message.sequence = sequence;
-        message.parent = seat::parent_on(self);
+        message.parent = message.parent.or_else(|| seat::parent_on(self));
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
             let mut open = self.calls.lock();
             let caller = open.calls.withdraw(sequence);
@@ -125,7 +125,7 @@ impl Connection {
             if open.calls.admits(bytes) || open.calls.is_closed() {
                 continue;
             }
-            if seat::is_handler_of(self) {
+            if self.is_awaited_here() {
                 self.check_backlog()?;
             }
             open.waiting += 1;
@@ -219,13 +219,14 @@ impl Connection {
         true
     }
 
-    /// This thread is about to wait for a call: not if a handler that waits would never return.
+    /// This thread is about to wait for a call: not if it would never return, as the reply is
+    /// behind messages that wait for this thread.
     pub(crate) fn begin_wait(&self, waiter: &Waiter) -> Result<(), Error> {
         seat::before_wait()?;
-        if seat::is_handler_of(self) {
+        if self.is_awaited_here() {
             // The mark first: either the reader that finds the backlog full sees it, or it is
             // seen here that the backlog is full.
-            waiter.set_in_handler(true);
+            waiter.set_awaited(true);
             self.check_backlog()?;
         }
         Ok(())
@@ -233,7 +234,7 @@ impl Connection {
 
     /// This thread waits no more, though the call goes on.
     pub(crate) fn end_wait(&self, waiter: &Waiter) {
-        waiter.set_in_handler(false);
+        waiter.set_awaited(false);
     }
 
     fn check_backlog(&self) -> Result<(), Error> {
@@ -258,7 +259,7 @@ impl Connection {
                 if self.give_up_call(sequence) {
                     return Err(Error::after_sending(
                         error.kind(),
-                        "the call was sent, but this handler cannot wait for its reply",
+                        "the call was sent, but this thread cannot wait for its reply",
                     ));
                 }
             }
@@ -320,13 +321,14 @@ impl Connection {
             })
     }
 
-    /// A push cannot be held while handlers wait: ends their calls, so that they return.
-    pub(super) fn release_waiting_handlers(&self) {
+    /// A push cannot be held while those wait who would make room for it: ends their calls, so
+    /// that they go on.
+    pub(super) fn release_awaited(&self) {
         let mut open = self.calls.lock();
         if !self.backlog_full.load(Ordering::SeqCst) {
             return;
         }
-        let released = open.calls.abandon_if(Caller::is_handler);
+        let released = open.calls.abandon_if(Caller::is_awaited);
         drop(open);
         self.calls_freed.notify_all();
         for (sequence, caller) in released {

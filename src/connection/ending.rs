@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// The error of an operation on a session that closes or is over.
-    pub(super) fn closed_error(&self) -> Error {
+    pub(crate) fn closed_error(&self) -> Error {
         let error = match (self.end_reason(), self.dismissal()) {
             (Some(reason), _) if reason.kind() != ErrorKind::Closed => {
                 Error::with_source(ErrorKind::Disconnected, "the connection has ended", reason)
@@ -123,6 +123,7 @@ impl Connection {
         let mut unsent = HashSet::new();
         let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
         self.over.store(true, Ordering::SeqCst);
+        self.wake_at_inbox();
         // Before the report, so that no outcome comes after the closed event.
         self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         let mut ending = self.ending.lock();

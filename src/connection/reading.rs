@@ -278,7 +278,7 @@ impl<D: Dispatch> Reader<D> {
                 }
                 Held::Full => {
                     connection.drain_gathered();
-                    connection.release_waiting_handlers();
+                    connection.release_awaited();
                     self.reading.order.wait_for_room(size, limits);
                 }
             }

@@ -107,9 +107,14 @@ pub(super) fn parent_on(connection: &Connection) -> Option<u32> {
 
 /// Whether this thread runs a handler of this connection.
 pub(crate) fn is_handler_of(connection: &Connection) -> bool {
+    is_handler_where(|other| std::ptr::eq(other, connection))
+}
+
+/// Whether this thread runs a handler of such a connection.
+pub(super) fn is_handler_where(is_such: impl FnOnce(&Connection) -> bool) -> bool {
     SEAT.with_borrow(|seat| {
-        seat.as_ref()
-            .is_some_and(|seat| seat.handling.get() && std::ptr::eq(&*seat.connection, connection))
+        let seat = seat.as_ref();
+        seat.is_some_and(|seat| seat.handling.get() && is_such(&seat.connection))
     })
 }
 

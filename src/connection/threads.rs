@@ -76,7 +76,8 @@ pub(crate) fn spawn(
     run: impl FnOnce() + Send + 'static,
 ) -> Result<(), Error> {
     let hook = options.on_start.clone();
-    start(name, options.stack_bytes, move || {
+    let stack = options.stack_bytes.filter(|_| role != ThreadRole::Accept);
+    start(name, stack, move || {
         if let Some(hook) = hook {
             let thread = thread::current();
             let name = thread.name().unwrap_or_default();

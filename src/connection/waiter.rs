@@ -36,10 +36,10 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// Whether a handler of the same connection waits.
-    pub(super) fn is_handler(&self) -> bool {
+    /// Whether the messages of the connection wait until this caller goes on.
+    pub(super) fn is_awaited(&self) -> bool {
         match self {
-            Caller::Thread(waiter) => waiter.in_handler.load(Ordering::SeqCst),
+            Caller::Thread(waiter) => waiter.awaited.load(Ordering::SeqCst),
             Caller::Callback(_) => false,
         }
     }
@@ -85,8 +85,8 @@ pub(crate) struct Waiter {
     state: AtomicU8,
     slot: Mutex<Slot>,
     filled: Condvar,
-    /// Whether a handler of the same connection waits here.
-    in_handler: AtomicBool,
+    /// Whether a handler of the same connection waits here, or a thread that empties its inbox.
+    awaited: AtomicBool,
 }
 
 thread_local! {
@@ -101,7 +101,7 @@ impl Waiter {
         match Arc::get_mut(&mut waiter) {
             Some(fresh) => {
                 fresh.state = AtomicU8::new(OPEN);
-                fresh.in_handler = AtomicBool::new(false);
+                fresh.awaited = AtomicBool::new(false);
                 let slot = fresh.slot.get_mut();
                 slot.outcome = None;
                 slot.body.clear();
@@ -124,8 +124,8 @@ impl Waiter {
         });
     }
 
-    pub(super) fn set_in_handler(&self, in_handler: bool) {
-        self.in_handler.store(in_handler, Ordering::SeqCst);
+    pub(super) fn set_awaited(&self, awaited: bool) {
+        self.awaited.store(awaited, Ordering::SeqCst);
     }
 
     /// Fills the slot, once.

@@ -21,6 +21,7 @@ pub(crate) struct HandlersBuilder {
     closed: Option<ClosedHook>,
     error: Option<ErrorHook>,
     interceptors: Vec<Box<dyn Interceptor>>,
+    inbox: Option<usize>,
     mistake: Option<Error>,
 }
 
@@ -103,7 +104,21 @@ impl HandlersBuilder {
         self.interceptors.push(Box::new(interceptor));
     }
 
-    pub(crate) fn build(self) -> Result<Handlers, Error> {
+    pub(crate) fn inbox(&mut self, messages: usize) {
+        if messages == 0 {
+            self.mistake("an inbox holds at least one message".into());
+        }
+        self.inbox = Some(messages);
+    }
+
+    pub(crate) fn build(mut self) -> Result<Handlers, Error> {
+        if self.inbox.is_some() && (self.fallback.push.is_some() || self.fallback.call.is_some()) {
+            self.mistake(
+                "an inbox takes all messages without a handler: on_other_pushes and \
+                 on_other_calls would have none"
+                    .into(),
+            );
+        }
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
@@ -116,6 +131,7 @@ impl HandlersBuilder {
             error: self.error,
             interceptors: self.interceptors.into(),
             records: Records::default(),
+            inbox: self.inbox,
         })
     }
 }
@@ -174,6 +190,22 @@ macro_rules! handler_methods {
             handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) -> R + Send + Sync + 'static,
         ) -> Self {
             self.handlers.other_calls(handler);
+            self
+        }
+
+        /// Keeps the messages of all routes without a handler in an [`Inbox`]($crate::Inbox), to
+        /// be received by threads of your own. Of a server it is one inbox for all sessions.
+        ///
+        /// At most so many pushes wait there, and at most `limits.inbox_bytes` of them; one
+        /// without room waits, which in time stops its sender. For calls there is room as far as
+        /// `limits.incoming_calls` and `limits.incoming_call_bytes` of their session go; a call
+        /// beyond is answered with status `OVERLOADED`. What comes behind a push that waits is
+        /// held in the backlog, as it is behind a handler that waits.
+        ///
+        /// Zero, or an inbox beside `on_other_pushes` or `on_other_calls`, is an error of the
+        /// builder.
+        pub fn inbox(mut self, messages: usize) -> Self {
+            self.handlers.inbox(messages);
             self
         }
 
@@ -246,7 +278,7 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Stack of each thread that is started here, in bytes. Default 512 KiB of address space.
+        /// Stack of each thread of a connection, in bytes. Default 512 KiB of address space.
         pub fn stack_bytes(mut self, bytes: usize) -> Self {
             self.config.threads.stack_bytes = Some(bytes);
             self

@@ -10,7 +10,7 @@ use crate::codec::IntoBody;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::message::{CodecId, Kind, MessageRef, Metadata, MetadataRef, Route};
-use crate::session::{Deferred, Direction, Exchange, Responder, Session, Watched};
+use crate::session::{Deferred, Exchange, Responder, Session, Watched};
 use crate::status::{Status, StatusRef};
 
 /// The message that a handler handles, and the ways to answer it.
@@ -49,15 +49,7 @@ impl<'a> Context<'a> {
 
     /// Asks the interceptors; whether the handler may run.
     pub(super) fn begin(&self) -> bool {
-        let exchange = Exchange {
-            session: self.session,
-            direction: Direction::Incoming,
-            kind: self.message.kind,
-            route: self.message.route,
-            metadata: self.message.metadata,
-            body_bytes: self.message.body.len(),
-        };
-        match exchange.begin() {
+        match Exchange::incoming(self.session, self.message).begin() {
             Ok(watched) => {
                 self.watched.set(watched);
                 true

@@ -19,7 +19,7 @@ use crate::hub::Member;
 use crate::protocol::native::handshake::PeerLimits;
 use crate::records::Topic;
 use crate::router::Router;
-use crate::session::Session;
+use crate::session::{Session, Source};
 use crate::status::Status;
 
 /// Pauses after a failed accept: out of descriptors, usually.
@@ -104,6 +104,7 @@ struct Newcomer {
     socket: Arc<Socket>,
     peer: Address,
     config: Arc<Config>,
+    inbox: Option<Source>,
 }
 
 impl Shared {
@@ -137,6 +138,7 @@ impl Shared {
         let socket = Arc::new(socket);
         let mut state = self.state.lock();
         state.greeting.push(socket.clone());
+        let inbox = state.inbox.clone();
         if self.is_stopping() {
             // The stop has woken those before it.
             let _ = socket.shutdown(std::net::Shutdown::Both);
@@ -146,6 +148,7 @@ impl Shared {
             socket: socket.clone(),
             peer,
             config: config.clone(),
+            inbox,
         };
         let shared = self.clone();
         let (name, role) = ("tl-read".into(), ThreadRole::Reader);
@@ -194,11 +197,14 @@ impl Shared {
         match self.greet(&newcomer) {
             Ok((connection, received)) => {
                 let session = Session::new(connection.clone(), self.handlers.interceptors());
-                let member = self.let_in(&newcomer.socket, session.clone(), ticket);
+                let ticket = Arc::new(ticket);
+                let member = self.let_in(&newcomer.socket, session.clone(), ticket.clone());
                 if self.is_stopping() {
                     connection.begin_close(self.config.timeouts.close);
                 }
-                let router = Router::new(self.handlers.clone(), session, Some(member));
+                let inbox = newcomer.inbox.clone();
+                let inbox = inbox.map(|source| source.with_ticket(ticket));
+                let router = Router::new(self.handlers.clone(), session, Some(member), inbox);
                 drop((self, newcomer));
                 prepare(&connection, router, &received, places)();
             }
@@ -222,6 +228,7 @@ impl Shared {
             socket,
             peer,
             config,
+            inbox,
         } = newcomer;
         let id = self.hub.next_id();
         let mut peer_limits = PeerLimits::announced(&self.config.limits);
@@ -245,13 +252,14 @@ impl Shared {
             self.framing,
             config.clone(),
             agreed,
+            inbox.as_ref().map(Source::room),
         )?;
         connection.begin_with(&welcome);
         Ok((connection, received))
     }
 
     /// Out of the handshake and into the hub, in one step: a stop finds it in one of them.
-    fn let_in(&self, socket: &Arc<Socket>, session: Session, ticket: Ticket) -> Member {
+    fn let_in(&self, socket: &Arc<Socket>, session: Session, ticket: Arc<Ticket>) -> Member {
         let mut state = self.state.lock();
         state.greeting.retain(|other| !Arc::ptr_eq(other, socket));
         let member = self.hub.admit(session, ticket);

@@ -119,11 +119,13 @@ impl ServerBuilder {
         let addresses = listeners
             .iter()
             .map(|(listener, _)| listener.address.clone());
+        let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
         let shared = Arc::new(Shared {
             hub: Hub::new(self.framing),
             handlers,
             admission: Admission::new(&config.limits),
             refusals: Refusals::new(),
+            inbox,
             config,
             framing: self.framing,
             accept_hook: self.accept_hook,
@@ -134,6 +136,7 @@ impl ServerBuilder {
                     .iter()
                     .map(|(listener, _)| listener.clone())
                     .collect(),
+                inbox: source,
                 ..State::default()
             }),
             changed: Condvar::new(),

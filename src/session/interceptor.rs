@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Session;
 use crate::error::{Error, ErrorKind};
-use crate::message::{Kind, Metadata, MetadataRef, OwnedRoute, Route};
+use crate::message::{Kind, MessageRef, Metadata, MetadataRef, OwnedRoute, Route};
 use crate::status::Status;
 
 /// Sees the pushes and calls that handlers handle, and the calls that this side makes; may
@@ -33,7 +33,7 @@ use crate::status::Status;
 #[doc(alias = "middleware")]
 #[doc(alias = "plugin")]
 pub trait Interceptor: Send + Sync + 'static {
-    /// Before a handler runs, or a call is sent.
+    /// Before a handler runs, a message is put into the inbox, or a call is sent.
     ///
     /// # Errors
     /// A status refuses: the caller gets it, a push is dropped and counted, and a call of this
@@ -43,8 +43,8 @@ pub trait Interceptor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// After a push was handled, a call of the peer was answered (by whomever), or a call of
-    /// this side has ended for its caller.
+    /// After a push was handled or put into the inbox, a call of the peer was answered (by
+    /// whomever), or a call of this side has ended for its caller.
     fn after(&self, exchange: &Exchange<'_>, outcome: &Outcome<'_>) {
         let _ = (exchange, outcome);
     }
@@ -120,7 +120,19 @@ pub(crate) struct Intercepted {
 /// The message that is being intercepted; `None` where there are no interceptors.
 pub(crate) type Watched = Option<Arc<Intercepted>>;
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    /// A message of the peer.
+    pub(crate) fn incoming(session: &'a Session, message: &MessageRef<'a>) -> Self {
+        Exchange {
+            session,
+            direction: Direction::Incoming,
+            kind: message.kind,
+            route: message.route,
+            metadata: message.metadata,
+            body_bytes: message.body.len(),
+        }
+    }
+
     /// Asks all interceptors of the session. One that refuses ends it for those before it.
     pub(crate) fn begin(self) -> Result<Watched, Status> {
         let interceptors = &self.session.attached.interceptors.0;

@@ -23,6 +23,8 @@ pub struct Request<'s, 'r> {
     route: Route<'r>,
     metadata: Metadata,
     limit: Option<Duration>,
+    /// The call for whose answer this one is made, if it was received from an inbox.
+    parent: Option<u32>,
     error: Option<Error>,
 }
 
@@ -33,8 +35,14 @@ impl<'s, 'r> Request<'s, 'r> {
             route,
             metadata: Metadata::new(),
             limit: None,
+            parent: None,
             error: None,
         }
+    }
+
+    pub(super) fn descends_from(mut self, parent: Option<u32>) -> Self {
+        self.parent = parent;
+        self
     }
 
     /// Adds a metadata pair. A pair that is too large shows as the error of sending.
@@ -170,6 +178,7 @@ impl<'s, 'r> Request<'s, 'r> {
             let watched = exchange.begin().map_err(refused)?;
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
+            message.parent = self.parent;
             message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
             let opened = connection.open_call(message, caller(&watched), deadline);
             if let (Err(_), Some(watched)) = (&opened, &watched) {

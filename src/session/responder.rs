@@ -103,7 +103,7 @@ impl Drop for Responder {
         if !self.answered {
             self.send_status(StatusRef {
                 code: Status::NO_REPLY,
-                text: "the handler gave no answer",
+                text: "the call was dropped without an answer",
                 cause: "",
             });
         }

@@ -279,3 +279,34 @@ fn a_panic_of_an_interceptor_does_not_end_the_session() {
         assert_eq!(server.stats().panics, 2);
     });
 }
+
+#[test]
+fn messages_for_the_inbox_are_seen_and_may_be_refused() {
+    within(LIMIT, || {
+        let (log, watch) = Log::new();
+        let server = Server::builder().intercept(watch("one")).inbox(8);
+        let (server, client) = connect(server, Client::builder());
+        let inbox = server.inbox().unwrap();
+        client.push("/push", "").unwrap();
+        log.expect(Direction::Incoming, "/push", 0);
+        let pending = client.request("/call").start("").unwrap();
+        assert_eq!(inbox.recv().unwrap().kind(), trunkline::Kind::Push);
+        let call = inbox.recv().unwrap();
+        assert!(log.ended.try_recv().is_err());
+        call.fail(Status::new(1003, "no")).unwrap();
+        log.expect(Direction::Incoming, "/call", 1003);
+        pending.wait().unwrap_err();
+
+        let refused = client.request("/call").meta("refuse", "one").call("");
+        assert_eq!(refused.unwrap_err().status().unwrap().code(), 1403);
+        client
+            .request("/push")
+            .meta("refuse", "one")
+            .push("")
+            .unwrap();
+        client.push("/last", "").unwrap();
+        let last = inbox.recv().unwrap();
+        assert_eq!(last.route().to_string(), "/last");
+        assert_eq!(server.stats().dropped_pushes, 1);
+    });
+}

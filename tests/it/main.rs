@@ -28,6 +28,7 @@ mod hostile;
 mod hostile_peers;
 mod house;
 mod hub;
+mod inbox;
 mod intact;
 mod interceptors;
 mod limits_live;
