@@ -22,6 +22,7 @@ mod display;
 mod framed;
 mod framing;
 mod golden;
+mod guide;
 mod handlers;
 mod hostile;
 mod hostile_peers;
