@@ -30,6 +30,7 @@ pub struct Sent {
 /// The sessions of a server: find, count, iterate, push to all.
 ///
 /// It is a cheap handle. No lock is held while user code runs or anything is sent.
+#[doc(alias = "router")]
 #[derive(Clone)]
 pub struct Hub {
     shared: Arc<Shared>,
@@ -87,6 +88,8 @@ impl Hub {
     }
 
     /// How many sessions are open.
+    #[doc(alias = "Count")]
+    #[doc(alias = "CountSession")]
     pub fn len(&self) -> usize {
         self.shared.registry.read().sessions.len()
     }
@@ -100,6 +103,7 @@ impl Hub {
     ///
     /// # Errors
     /// `Closed` if there is none (any more).
+    #[doc(alias = "GetSession")]
     pub fn session(&self, id: SessionId) -> Result<Session, Error> {
         let registry = self.shared.registry.read();
         let session = registry.sessions.get(&id);
@@ -109,6 +113,9 @@ impl Hub {
     }
 
     /// All sessions that are open now, in no order.
+    #[doc(alias = "Range")]
+    #[doc(alias = "RangeSession")]
+    #[doc(alias = "GetRemoteEndPoints")]
     pub fn sessions(&self) -> Vec<Session> {
         let registry = self.shared.registry.read();
         registry.sessions.values().cloned().collect()
@@ -118,7 +125,11 @@ impl Hub {
     /// not get the message, and is counted.
     ///
     /// # Errors
-    /// Those of encoding; then nobody got it.
+    /// Those of encoding: `InvalidInput` for the route or body, `TooLarge`, `Unsupported` by the
+    /// protocol. Then nobody got it.
+    #[doc(alias = "pub")]
+    #[doc(alias = "publish")]
+    #[doc(alias = "publisher")]
     pub fn broadcast<'r>(
         &self,
         route: impl Into<Route<'r>>,

@@ -47,7 +47,7 @@ impl ServerBuilder {
 
     /// Asks before a connection is let in, by its address; that of a Unix peer tells its user
     /// and process. It runs on the accept thread: it must not wait. The status is told to the
-    /// client.
+    /// client. Default: all that the limits admit are let in.
     pub fn on_accept(
         mut self,
         hook: impl Fn(&Address) -> Result<(), Status> + Send + Sync + 'static,
@@ -84,7 +84,11 @@ impl ServerBuilder {
     /// removed.
     ///
     /// # Errors
-    /// `AddressInUse`, `Io`, `InvalidInput` for mistakes in the builder or the address.
+    /// `AddressInUse`, `Io`, `ConnectFailed` or `Timeout` for a name that is not resolved,
+    /// `Overloaded` if this process has threads enough, `Unsupported` for `unix:@NAME` elsewhere
+    /// than on Linux, `InvalidInput` for mistakes in the builder or the address.
+    #[doc(alias = "ListenAndServe")]
+    #[doc(alias = "listen")]
     pub fn bind(mut self, address: impl ToString) -> Result<Server, Error> {
         self.places.insert(0, Place::At(address.to_string(), None));
         self.start()
@@ -93,8 +97,7 @@ impl ServerBuilder {
     /// Serves on a listener that was opened elsewhere; see [`also_from`](Self::also_from).
     ///
     /// # Errors
-    /// `InvalidInput` for what is not a listening stream socket, and for mistakes in the
-    /// builder.
+    /// `InvalidInput` for what is not a listening stream socket, and as [`bind`](Self::bind).
     pub fn from_listener(mut self, listener: impl Into<OwnedFd>) -> Result<Server, Error> {
         self.places.insert(0, Place::Adopted(listener.into()));
         self.start()
