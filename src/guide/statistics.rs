@@ -98,4 +98,4 @@
 //! |---|---|
 //! | `app_sessions` | a gauge |
 //! | `app_calls_received_total` | a counter |
-//! | `app_handler_time_seconds{quantile="0.99"}`, `.._sum`, `.._count` | the handler time |
+//! | `app_handler_time_seconds`: quantile 0.99, sum and count | the handler time |
