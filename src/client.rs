@@ -25,6 +25,9 @@ use crate::session::{Inbox, Session, Source};
 /// Clones share the session. Dropping the last one writes what the system takes at once, says
 /// goodbye and closes the writing half, without waiting; [`Session::shutdown`] waits.
 #[derive(Clone)]
+#[doc(alias = "SingleConnection")]
+#[doc(alias = "req")]
+#[doc(alias = "dealer")]
 #[doc(alias = "dialer")]
 pub struct Client {
     handle: Arc<Handle>,
@@ -60,6 +63,7 @@ impl Client {
     }
 
     /// Sets handlers, limits and options before connecting.
+    #[doc(alias = "NewPeer")]
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -114,9 +118,12 @@ impl ClientBuilder {
     /// within `timeouts.connect`. It returns after the server's welcome.
     ///
     /// # Errors
-    /// `ConnectFailed`, `Timeout`, `WrongProtocol` if something else listens there, `Version`,
-    /// `Refused` or `Overloaded` by the server, `InvalidInput` for mistakes in the builder or
-    /// the address.
+    /// `ConnectFailed`, `Timeout`, `WrongProtocol` if something else listens there, `Malformed`
+    /// or `Disconnected` if the handshake breaks, `Version`, `Refused` or `Overloaded` by the
+    /// server, `Overloaded` also if this process has threads enough, `Unsupported` for
+    /// `unix:@NAME` elsewhere than on Linux, `InvalidInput` for mistakes in the builder or the
+    /// address.
+    #[doc(alias = "Dial")]
     pub fn connect(self, address: impl ToString) -> Result<Client, Error> {
         self.connect_over(|config| {
             let limit = deadline(Instant::now(), config.timeouts.connect);

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::status::Status;
 
-/// What went wrong, coarse enough to act on.
+/// What went wrong, coarse enough to act on. [`guide::errors`](crate::guide::errors) says what to
+/// do about each.
 ///
 /// | kind | whose fault | retry? |
 /// |---|---|---|
@@ -201,7 +202,8 @@ impl Error {
 
     /// Whether the peer may have executed the call, though no reply came.
     ///
-    /// `false` means that it certainly was not, so it may be repeated.
+    /// `false` means that it certainly was not, so it may be repeated; except where a reply did
+    /// come, with an error [`status`](Error::status): then the status tells.
     pub fn maybe_executed(&self) -> bool {
         self.0.maybe_executed
     }

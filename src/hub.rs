@@ -36,6 +36,7 @@ pub use sending::Sent;
 /// The sessions of a server: find, name, group, count, iterate, push to many, remove.
 ///
 /// It is a cheap handle. No lock is held while user code runs or anything is sent.
+#[doc(alias = "router")]
 #[derive(Clone)]
 pub struct Hub {
     shared: Arc<Shared>,
@@ -80,6 +81,8 @@ impl Hub {
     }
 
     /// How many sessions are open.
+    #[doc(alias = "Count")]
+    #[doc(alias = "CountSession")]
     pub fn len(&self) -> usize {
         self.shared.registry.read().len()
     }

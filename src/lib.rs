@@ -1,19 +1,74 @@
-//! Trunkline gives synchronous programs fast, safe messaging over TCP: pushes, calls with
-//! replies in both directions, and server push, on plain threads.
+//! Fast, safe messaging over TCP and Unix sockets for synchronous programs: one-way pushes, calls
+//! with replies in both directions, and server push, on plain threads, without an async runtime.
+//!
+//! # Start
+//!
+//! ```toml
+//! [dependencies]
+//! trunkline = "0.1"
+//! ```
 //!
 //! ```
 //! use trunkline::{Client, Error, Server};
 //!
 //! fn main() -> Result<(), Error> {
 //!     let server = Server::builder()
+//!         .on_push("/log", |cx, body| println!("{}: {body}", cx.session().id()))
 //!         .on_call("/shout", |_, body| body.to_ascii_uppercase())
 //!         .bind("127.0.0.1:0")?;
+//!
 //!     let client = Client::connect(server.local_address())?;
-//!     let reply = client.call("/shout", "hello")?;
+//!     client.push("/log", "started")?;                    // one way
+//!     let reply = client.call("/shout", "hello")?;        // and back
 //!     assert_eq!(reply.body(), b"HELLO");
+//!
+//!     server.hub().broadcast("/news", "something happened")?;
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # What it promises
+//!
+//! - **Order**: what one thread sends on one session arrives, and is handled, in that order.
+//! - **Delivery**: at most once, and at the end of a session you are told how much certainly
+//!   came, how much perhaps, and how much certainly not.
+//! - **A call ends once**: with a reply, an error status, a time limit, or a lost connection that
+//!   says whether the peer may have executed it.
+//! - **Bounds**: everything that a peer could make grow or last has a [limit](guide::limits), and
+//!   passing it is an [error that names it](guide::errors). A slow peer stalls no other.
+//! - **Calls work from inside handlers**, also back to the caller, without deadlock.
+//!
+//! [`guide::promises`] says exactly what holds, and what does not yet: this version sends no
+//! heartbeats, does not reconnect by itself and does not encrypt.
+//!
+//! # What it costs
+//!
+//! | | |
+//! |---|---|
+//! | threads | one for each connection, a second under load; one for each address listened on; a timer: [`guide::threads`] |
+//! | memory | about 32 KiB for an idle connection; queues grow up to their limits: [`guide::limits`] |
+//! | a push | one copy into the send queue, which waits for no lock and in the steady state allocates nothing |
+//! | a call | the same, and a place to wait; with [`call_with`](Session::call_with) no allocation either |
+//! | connections | a few thousand in a process: threads are counted, and what is too much is refused |
+//! | dependencies | nine crates, and seventeen more behind them; no runtime to start, no thread before the first connection |
+//!
+//! It is for programs of your own that talk to each other and whose code blocks. It is not for
+//! browsers, for tens of thousands of connections to one process, for messages that must outlive
+//! a process, or for Windows. Coming from ZeroMQ, nng, NTCPMSG or teleport? [`guide::coming_from`]
+//! translates.
+//!
+//! # Pages
+//!
+//! | page | answers |
+//! |---|---|
+//! | [`guide::promises`] | what may I rely on, and what not yet? |
+//! | [`guide::threads`] | which threads run, and what may a handler do? |
+//! | [`guide::limits`] | how much, how long, and what happens then? |
+//! | [`guide::errors`] | whose fault is it, and does a retry help? |
+//! | [`guide::logging`], [`guide::statistics`] | what does an operator see? |
+//! | [`guide::embedded`] | does it fit a small machine? |
+//! | [`guide::policy`] | what may change in which version? |
+//! | [`guide::coming_from`] | what are my old words called here? |
 //!
 //! # Words
 //!
@@ -35,13 +90,20 @@
 //! A [`Client`] is a session that this side dialled, a [`Server`] has a session for each client.
 //! Clients, sessions and hubs are cheap to clone, and any number of threads may use one at once.
 //!
+//! # Addresses
+//!
+//! `HOST:PORT`, `unix:/PATH`, or on Linux `unix:@NAME`, wherever an address is asked for. A server
+//! may listen [on several](ServerBuilder::also_on), each with its own [`SocketOptions`]. Sockets
+//! that were opened elsewhere (by systemd, say, or a pair) are taken over with
+//! [`Client::from_stream`], [`ServerBuilder::from_listener`] and [`Server::serve`].
+//!
 //! # Bodies
 //!
 //! Bytes and text are bodies as they are: `&[u8]`, `[u8; N]`, `Vec<u8>`, `&str`, `String`, `()`.
 //! A handler gets a [`Body`], borrowed from the read buffer: it is a slice of bytes, and
 //! [`decode`](Body::decode) reads it as text or as a type of your own; see [`codec`].
 //!
-//! # Handlers and threads
+//! # Handlers
 //!
 //! Handlers are given to the builder of the server or client, so that they are in place before
 //! the first message is read. What a call's handler returns is the reply: a body, or a `Result`
@@ -68,13 +130,13 @@
 //! # }
 //! ```
 //!
-//! Each connection has a thread that reads it and runs its handlers, one after the other, in
-//! the order of arrival; handlers of different sessions run at the same time. A handler may push
-//! and call, also on its own session: while it waits, another thread reads for it, and lets
-//! through what belongs to the waiting call. Waiting of another kind, such as sleeping or
-//! locking, holds its session up. Long work belongs to a thread of your own:
-//! [`Context::defer`] lets the handler return now and another thread answer later. A handler
-//! that panics answers [`Status::HANDLER_PANICKED`], and the session lives on.
+//! The thread that reads a connection runs its handlers, one after the other, in the order of
+//! arrival; handlers of different sessions run at the same time. A handler may push and call,
+//! also on its own session. Long work belongs to a thread of your own: [`Context::defer`] lets
+//! the handler return now and another thread answer later. See [`guide::threads`].
+//!
+//! An [`Interceptor`] sees every handled message and every call of this side: to log, to measure,
+//! to refuse. [`Session::set_data`] keeps values of your own with a session.
 //!
 //! # Pull instead of handlers
 //!
@@ -120,7 +182,7 @@
 //! | have it decoded | [`Session::call_as`] |
 //! | add metadata, or a time limit for this call | [`Session::request`] |
 //! | send now and wait later | [`Request::start`], then [`Pending::wait`] |
-//! | be told | [`Pending::on_reply`] |
+//! | be told | [`Request::call_then`], [`Pending::on_reply`] |
 //! | give up | [`Pending::cancel`], or drop it |
 //!
 //! Every call has a time limit: `timeouts.call`, unless it sets its own. It ends once, and a
@@ -128,9 +190,9 @@
 //!
 //! # Errors
 //!
-//! There is one [`Error`]. Its [`kind`](Error::kind) is for decisions, and the table at
-//! [`ErrorKind`] says for each whose fault it is and whether to try again; its text is for
-//! people and names the limit that was passed.
+//! There is one [`Error`]. Its [`kind`](Error::kind) is for decisions: [`guide::errors`] says for
+//! each whose fault it is, whether to try again, and what to do. Its text is for people and names
+//! the limit that was passed.
 //!
 //! ```
 //! # use trunkline::{Client, Error, ErrorKind, Status};
@@ -147,8 +209,7 @@
 //!
 //! # Limits
 //!
-//! Everything that a peer could make grow or last has a limit: see [`Limits`] and [`Timeouts`],
-//! where each has its default, its unit and its reason. A full send queue makes
+//! [`Limits`] bound sizes and counts, [`Timeouts`] how long things take. A full send queue makes
 //! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back.
 //!
 //! ```
@@ -162,7 +223,7 @@
 //!
 //! With feature `config`, `Settings` reads all of them from a TOML file.
 //!
-//! # Closing and delivery
+//! # Closing
 //!
 //! [`Session::shutdown`] sends what is queued, says goodbye, waits for what the peer still sends
 //! and for its goodbye, and returns a [`CloseReport`]. [`Session::close`] does the same without
@@ -172,14 +233,14 @@
 //!
 //! The report counts messages and bytes: those *not written* never left this process, those
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
-//! After a clean close in the native protocol all are confirmed. Nothing is ever sent twice.
+//! After a clean close in the native protocol all are confirmed.
 //!
-//! # Figures
+//! # Figures and log
 //!
 //! [`Session::stats`] counts one session, [`Hub::stats`] and [`Server::stats`] all of them, with
-//! those that are over: messages, calls and what became of them, how full the send queue is and
-//! was, how long handlers take. [`Stats`] prints as text, [`Stats::rates_since`] compares two
-//! snapshots, and [`Stats::prometheus`] is for a monitoring system.
+//! those that are over. [`Stats`] prints as text, [`Stats::rates_since`] compares two snapshots,
+//! and [`Stats::prometheus`] is for a monitoring system: [`guide::statistics`]. What happens to
+//! servers and sessions is recorded through the `log` crate: [`guide::logging`].
 //!
 //! # Sockets
 //!
@@ -207,6 +268,12 @@
 //! [`Framed`] reads and writes messages on anything else that carries bytes, such as a serial
 //! line or a pipe, in one of these protocols or in one of your own; without threads, and without
 //! calls and heartbeats.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `config` | no | `Settings`: limits, time limits and socket options from a TOML file, and serde's traits for them |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -217,6 +284,7 @@ pub mod config;
 mod connection;
 pub mod error;
 mod escape;
+pub mod guide;
 pub mod hub;
 mod link;
 pub mod message;

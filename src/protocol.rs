@@ -30,6 +30,7 @@ pub use stream::Stream;
 ///
 /// Implementations are plain functions over bytes: they block on nothing, keep no clock and
 /// never panic on what a peer sent. An implementation of your own is for [`Framed`].
+#[doc(alias = "Proto")]
 pub trait Protocol: Send + Sync + std::fmt::Debug {
     /// The name for errors and logs.
     fn name(&self) -> &'static str;

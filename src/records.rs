@@ -12,7 +12,7 @@
 //!
 //! Nothing is recorded per message, and never a body. Of each kind a server or client writes at
 //! most ten records a second, panics of one session one a second; what is left out is counted
-//! in the next one.
+//! in the next one. The page `guide::logging` has this table for the users.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -47,6 +47,8 @@ const NOWHERE: &Address = &Address::Unix(UnixAddress {
 ///
 /// Dropping it stops accepting and begins to close all sessions, without waiting;
 /// [`shutdown`](Server::shutdown) waits.
+#[doc(alias = "NTcpListener")]
+#[doc(alias = "rep")]
 #[doc(alias = "listener")]
 pub struct Server {
     shared: Arc<Shared>,
@@ -81,6 +83,7 @@ struct State {
 
 impl Server {
     /// Sets handlers, limits and options before listening.
+    #[doc(alias = "NewPeer")]
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
@@ -107,6 +110,7 @@ impl Server {
     /// # Errors
     /// `InvalidInput` for what is not a connected stream socket, `Overloaded` or `Refused` as
     /// for an accepted connection, `Closed` after the end of the server.
+    #[doc(alias = "ServeConn")]
     pub fn serve(&self, stream: impl Into<OwnedFd>) -> Result<(), Error> {
         if self.shared.is_stopping() {
             return Err(Error::new(ErrorKind::Closed, "the server is shut down"));

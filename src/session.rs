@@ -47,6 +47,8 @@ pub use snapshot::SessionSnapshot;
 /// its [`Hub`](crate::Hub), a client's by its [`Client`](crate::Client); a handle keeps nothing
 /// alive but memory.
 #[derive(Clone)]
+#[doc(alias = "pair")]
+#[doc(alias = "peer")]
 #[doc(alias = "pipe")]
 #[doc(alias = "socket")]
 pub struct Session {
@@ -103,8 +105,12 @@ impl Session {
     /// It returns when the message is queued. Messages of one thread arrive in their order.
     ///
     /// # Errors
-    /// `Timeout` if there was no room in time, `Closed` or `Disconnected`, `TooLarge`,
-    /// `Unsupported` by the protocol, `WouldDeadlock` in a handler. Then nothing was sent.
+    /// `Timeout` if there was no room in time, `QueueFull` where the limit is zero, `Closed` or
+    /// `Disconnected`, `TooLarge`, `Unsupported` by the protocol, `InvalidInput` for an empty or
+    /// reserved route and for what the codec refuses; in a handler that would have to wait
+    /// `WouldDeadlock`, or `Overloaded` if no thread can take over. Then nothing was sent.
+    #[doc(alias = "AsyncSend")]
+    #[doc(alias = "SendMessage")]
     #[doc(alias = "send")]
     pub fn push<'r>(&self, route: impl Into<Route<'r>>, body: impl IntoBody) -> Result<(), Error> {
         let limit = self.connection.config.timeouts.push;
@@ -161,6 +167,8 @@ impl Session {
     /// # Errors
     /// `Status` if the peer answered an error status, `Timeout`, `Disconnected` (see
     /// [`Error::maybe_executed`]), `TooManyInFlight`, and those of [`push`](Session::push).
+    #[doc(alias = "SyncSend")]
+    #[doc(alias = "req")]
     #[doc(alias = "request")]
     pub fn call<'r>(
         &self,
@@ -196,6 +204,7 @@ impl Session {
     }
 
     /// Begins a push or call with metadata or a time limit of its own.
+    #[doc(alias = "ctx")]
     pub fn request<'r>(&self, route: impl Into<Route<'r>>) -> Request<'_, 'r> {
         Request::new(self, route.into())
     }
@@ -203,7 +212,8 @@ impl Session {
     /// Waits until everything that was queued has been handed to the system.
     ///
     /// # Errors
-    /// `Timeout`, or `Disconnected` if the connection ended before.
+    /// `Timeout`, or `Disconnected` if the connection ended before; `WouldDeadlock` or
+    /// `Overloaded` in a handler that cannot hand the reading over.
     pub fn flush(&self, limit: Duration) -> Result<(), Error> {
         self.connection.flush(deadline(Instant::now(), limit))
     }
@@ -237,7 +247,9 @@ impl Session {
     ///
     /// # Errors
     /// `WouldDeadlock` in a handler of this very session, which closes once the handler has
-    /// returned.
+    /// returned; `WouldDeadlock` or `Overloaded` in another handler that cannot hand its reading
+    /// over. Closing has begun all the same.
+    #[doc(alias = "linger")]
     pub fn shutdown(&self, limit: Duration) -> Result<CloseReport, Error> {
         self.connection.begin_close(limit);
         if is_handler_of(&self.connection) {

@@ -6,7 +6,7 @@ use super::notation::{Notation, Size};
 /// How much of everything one side accepts and holds.
 ///
 /// Every limit is named in the error that it causes. Counts are messages or pairs, sizes are
-/// bytes.
+/// bytes. [`guide::limits`](crate::guide::limits) says what happens when each is passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "config",
@@ -18,6 +18,8 @@ pub struct Limits {
     /// Bytes of one frame on the wire, header included. Default 16 MiB; embedded 1 MiB; on
     /// machines of 32 bits below 2 GiB.
     /// A peer that announces more is cut off before a byte of the body is read.
+    #[doc(alias = "MAXMSGSIZE")]
+    #[doc(alias = "RECVMAXSZ")]
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub frame_bytes: u32,
     /// Bytes of one decoded body. Default 16 MiB; embedded 1 MiB.
@@ -43,6 +45,9 @@ pub struct Limits {
     pub incoming_call_bytes: u32,
     /// Bytes that wait in the send queue of one session. Default 1 MiB; embedded 64 KiB.
     /// A single larger message is admitted when the queue is empty.
+    #[doc(alias = "SNDHWM")]
+    #[doc(alias = "high-water mark")]
+    #[doc(alias = "SENDBUF")]
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub queued_bytes: u32,
     /// Messages that wait in the send queue of one session. Default 65,536; embedded 1,024.
@@ -68,7 +73,8 @@ pub struct Limits {
     /// Sessions of one server. Default 10,000; embedded 64. With an inbox a session counts until
     /// all it sent is received.
     pub sessions: u32,
-    /// Sessions of one server from one IP address, or of one user on Unix sockets. Default 8,192; embedded 16.
+    /// Sessions of one server from one IP address, or of one user on Unix sockets. Default 8,192;
+    /// embedded 16.
     pub sessions_per_address: u32,
     /// Control frames and stray replies of one peer in a second. Default 1,000.
     /// No honest peer comes near it; beyond it the session is closed.

@@ -11,7 +11,8 @@ use super::notation::{Mode, Notation, OrOff, Size, Time};
 ///
 /// They are set before a socket is connected or listens. Those of TCP mean nothing to a Unix
 /// socket. What the system made of the buffer sizes is readable:
-/// [`Session::socket`](crate::Session::socket).
+/// [`Session::socket`](crate::Session::socket). A value outside its range is `InvalidInput` when
+/// connecting or binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "config",

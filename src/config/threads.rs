@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// What a thread of this crate is for.
+/// What a thread of this crate is for; see [`guide::threads`](crate::guide::threads).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadRole {

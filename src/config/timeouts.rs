@@ -33,6 +33,7 @@ pub struct Timeouts {
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub write: Duration,
     /// A push waits for room in the send queue. Default 30 s.
+    #[doc(alias = "SNDTIMEO")]
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub push: Duration,
     /// A call waits for its reply. Default 30 s.
@@ -44,6 +45,7 @@ pub struct Timeouts {
     pub idle: Duration,
     /// A close that this side did not wait for, or that the peer began. Default 5 s; then the
     /// connection is cut.
+    #[doc(alias = "linger")]
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub close: Duration,
 }

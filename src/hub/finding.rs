@@ -14,6 +14,7 @@ impl Hub {
     ///
     /// # Errors
     /// `Closed` if there is none (any more).
+    #[doc(alias = "GetSession")]
     pub fn session(&self, id: SessionId) -> Result<Session, Error> {
         let registry = self.shared.registry.read();
         registry
@@ -23,6 +24,9 @@ impl Hub {
     }
 
     /// All sessions that are open now, in no order.
+    #[doc(alias = "Range")]
+    #[doc(alias = "RangeSession")]
+    #[doc(alias = "GetRemoteEndPoints")]
     pub fn sessions(&self) -> Vec<Session> {
         self.shared.registry.read().sessions().cloned().collect()
     }

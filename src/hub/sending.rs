@@ -28,6 +28,9 @@ impl Hub {
     ///
     /// # Errors
     /// Those of encoding; then nobody got it.
+    #[doc(alias = "pub")]
+    #[doc(alias = "publish")]
+    #[doc(alias = "publisher")]
     pub fn broadcast<'r>(
         &self,
         route: impl Into<Route<'r>>,

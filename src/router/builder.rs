@@ -151,7 +151,14 @@ macro_rules! handler_methods {
         /// Handles the pushes of a route, by number or name.
         ///
         /// Handlers of one session run one after the other, in the order of arrival, on the
-        /// thread that reads it.
+        /// thread that reads it; see [`guide::threads`]($crate::guide::threads) for what they may
+        /// do. Two push handlers of one route are `InvalidInput` when the builder ends.
+        #[doc(alias = "pull")]
+        #[doc(alias = "sub")]
+        #[doc(alias = "subscribe")]
+        #[doc(alias = "RoutePush")]
+        #[doc(alias = "DataReceived")]
+        #[doc(alias = "ReceiveEventHandler")]
         pub fn on_push<'r>(
             mut self,
             route: impl Into<$crate::message::Route<'r>>,
@@ -163,7 +170,12 @@ macro_rules! handler_methods {
 
         /// Handles the calls of a route, by number or name. What the handler returns is the
         /// answer: a body, `()`, a [`Deferred`]($crate::Deferred), or a `Result` with a
-        /// [`Status`]($crate::Status).
+        /// [`Status`]($crate::Status). Two call handlers of one route are `InvalidInput` when the
+        /// builder ends.
+        #[doc(alias = "rep")]
+        #[doc(alias = "respond")]
+        #[doc(alias = "RouteCall")]
+        #[doc(alias = "DataReceived")]
         pub fn on_call<'r, R: $crate::IntoReply>(
             mut self,
             route: impl Into<$crate::message::Route<'r>>,
@@ -175,6 +187,7 @@ macro_rules! handler_methods {
 
         /// Handles the pushes of all routes without a push handler; without it they are dropped
         /// and counted.
+        #[doc(alias = "SetUnknownPush")]
         pub fn on_other_pushes(
             mut self,
             handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) + Send + Sync + 'static,
@@ -185,6 +198,7 @@ macro_rules! handler_methods {
 
         /// Handles the calls of all routes without a call handler; without it they are answered
         /// with status `NO_ROUTE`.
+        #[doc(alias = "SetUnknownCall")]
         pub fn on_other_calls<R: $crate::IntoReply>(
             mut self,
             handler: impl Fn(&$crate::Context<'_>, $crate::Body<'_>) -> R + Send + Sync + 'static,
@@ -204,12 +218,15 @@ macro_rules! handler_methods {
         ///
         /// Zero, or an inbox beside `on_other_pushes` or `on_other_calls`, is an error of the
         /// builder.
+        #[doc(alias = "PULL")]
         pub fn inbox(mut self, messages: usize) -> Self {
             self.handlers.inbox(messages);
             self
         }
 
-        /// Runs when a session begins, before its first message is read.
+        /// Runs when a session begins, before its first message is read, on the thread that reads
+        /// it; it may do what a handler may.
+        #[doc(alias = "Accepted")]
         pub fn on_connected(
             mut self,
             hook: impl Fn(&$crate::Session) + Send + Sync + 'static,
@@ -218,7 +235,9 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Runs once when a session has ended, after its last message.
+        /// Runs once when a session has ended, after its last message, on the thread that read
+        /// it.
+        #[doc(alias = "RemoteDisconnected")]
         pub fn on_closed(
             mut self,
             hook: impl Fn(&$crate::Session, &$crate::CloseReport) + Send + Sync + 'static,
@@ -228,13 +247,16 @@ macro_rules! handler_methods {
         }
 
         /// Runs for errors that no caller sees: failed handshakes, refused connections, sessions
-        /// that did not end cleanly.
+        /// that did not end cleanly. It runs on whichever thread found the error, and must not
+        /// wait.
+        #[doc(alias = "ErrorEventHandler")]
         pub fn on_error(mut self, hook: impl Fn(&$crate::Error) + Send + Sync + 'static) -> Self {
             self.handlers.error(Box::new(hook));
             self
         }
 
         /// Runs code around every handler and every outgoing call, in the order of these calls.
+        #[doc(alias = "plugin")]
         pub fn intercept(mut self, interceptor: impl $crate::Interceptor) -> Self {
             self.handlers.intercept(interceptor);
             self
@@ -246,13 +268,13 @@ macro_rules! handler_methods {
             self
         }
 
-        /// How long everything may take.
+        /// How long everything may take. Default [`Timeouts::default`]($crate::Timeouts).
         pub fn timeouts(mut self, timeouts: $crate::Timeouts) -> Self {
             self.config.timeouts = timeouts;
             self
         }
 
-        /// Options of the sockets.
+        /// Options of the sockets. Default [`SocketOptions::default`]($crate::SocketOptions).
         pub fn socket_options(mut self, options: $crate::SocketOptions) -> Self {
             self.config.socket = options;
             self

@@ -14,6 +14,8 @@ use crate::session::{Deferred, Exchange, Responder, Session, Watched};
 use crate::status::{Status, StatusRef};
 
 /// The message that a handler handles, and the ways to answer it.
+#[doc(alias = "CallCtx")]
+#[doc(alias = "PushCtx")]
 pub struct Context<'a> {
     session: &'a Session,
     message: &'a MessageRef<'a>,
@@ -99,6 +101,7 @@ impl<'a> Context<'a> {
     }
 
     /// The message's key and value pairs.
+    #[doc(alias = "PeekMeta")]
     pub fn metadata(&self) -> MetadataRef<'a> {
         self.message.metadata
     }

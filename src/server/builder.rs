@@ -47,7 +47,7 @@ impl ServerBuilder {
 
     /// Asks before a connection is let in, by its address; that of a Unix peer tells its user
     /// and process. It runs on the accept thread, or in [`Server::serve`]: it must not wait. The
-    /// status is told to the client.
+    /// status is told to the client. Default: all that the limits admit are let in.
     pub fn on_accept(
         mut self,
         hook: impl Fn(&Address) -> Result<(), Status> + Send + Sync + 'static,
@@ -85,9 +85,12 @@ impl ServerBuilder {
     /// removed.
     ///
     /// # Errors
-    /// `AddressInUse`, `Io`, `Timeout` if a name is not resolved, or the folder of a socket's
-    /// file stays locked, for `timeouts.connect`, `InvalidInput` for mistakes in the builder or
-    /// the address.
+    /// `AddressInUse`, `Io`, `ConnectFailed` for a name that is not resolved, `Timeout` if that,
+    /// or the lock of the folder of a socket's file, takes longer than `timeouts.connect`,
+    /// `Overloaded` if this process has threads enough, `Unsupported` for `unix:@NAME` elsewhere
+    /// than on Linux, `InvalidInput` for mistakes in the builder or the address.
+    #[doc(alias = "ListenAndServe")]
+    #[doc(alias = "listen")]
     pub fn bind(mut self, address: impl ToString) -> Result<Server, Error> {
         self.places.insert(0, Place::At(address.to_string(), None));
         self.start()
@@ -96,8 +99,7 @@ impl ServerBuilder {
     /// Serves on a listener that was opened elsewhere; see [`also_from`](Self::also_from).
     ///
     /// # Errors
-    /// `InvalidInput` for what is not a listening stream socket, and for mistakes in the
-    /// builder.
+    /// `InvalidInput` for what is not a listening stream socket, and as [`bind`](Self::bind).
     pub fn from_listener(mut self, listener: impl Into<OwnedFd>) -> Result<Server, Error> {
         self.places.insert(0, Place::Adopted(listener.into()));
         self.start()

@@ -53,6 +53,7 @@ impl Session {
     }
 
     /// Keeps a value; the answer is the one whose place it takes.
+    #[doc(alias = "Swap")]
     pub fn set_data<T: Send + Sync + 'static>(&self, value: T) -> Option<Arc<T>> {
         self.attached.data.replace(Some(value))
     }

@@ -97,6 +97,9 @@ impl From<Answer> for Reply {
 }
 
 /// A call in flight: a future for threads. Dropping it cancels the call.
+#[doc(alias = "aio")]
+#[doc(alias = "future")]
+#[doc(alias = "AsyncCall")]
 #[must_use = "dropping it cancels the call"]
 pub struct Pending {
     connection: Arc<Connection>,
@@ -177,6 +180,9 @@ impl Pending {
     ///
     /// The call's own time limit ends it all the same. After the outcome was taken, asking
     /// again gives `Closed`.
+    ///
+    /// # Errors
+    /// As [`Session::call`](crate::Session::call).
     pub fn wait_timeout(&mut self, limit: Duration) -> Option<Result<Reply, Error>> {
         let now = Instant::now();
         let until = deadline(now, limit);
@@ -199,7 +205,10 @@ impl Pending {
         self.try_take()
     }
 
-    /// The outcome, if the call has ended.
+    /// The outcome, if the call has ended; it does not wait. `None` means that the call goes on.
+    ///
+    /// # Errors
+    /// As [`Session::call`](crate::Session::call); `Closed` once the outcome was taken.
     pub fn try_take(&mut self) -> Option<Result<Reply, Error>> {
         let Some(waiter) = &self.waiter else {
             return Some(Err(taken()));

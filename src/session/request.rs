@@ -46,6 +46,7 @@ impl<'s, 'r> Request<'s, 'r> {
     }
 
     /// Adds a metadata pair. A pair that is too large shows as the error of sending.
+    #[doc(alias = "AddMeta")]
     pub fn meta(mut self, key: &str, value: &str) -> Self {
         if let Err(error) = self.metadata.push(key, value) {
             self.error = Some(error);
@@ -56,6 +57,7 @@ impl<'s, 'r> Request<'s, 'r> {
     /// Time limit of this message instead of `timeouts.call` or `timeouts.push`. The handler of
     /// a call sees what is left of it. Zero fails a call without sending it; [`Duration::MAX`]
     /// is no limit.
+    #[doc(alias = "RCVTIMEO")]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -105,6 +107,7 @@ impl<'s, 'r> Request<'s, 'r> {
     ///
     /// # Errors
     /// As [`Session::call`], before the call is sent.
+    #[doc(alias = "AsyncCall")]
     pub fn start(self, body: impl IntoBody) -> Result<Pending, Error> {
         let connection = self.session.connection.clone();
         let waiter = Waiter::take();
@@ -117,9 +120,9 @@ impl<'s, 'r> Request<'s, 'r> {
     }
 
     /// Sends it as a call and returns as [`start`](Request::start) does; `callback` is lent the
-    /// reply's body, once, without any lock held: on the connection's reader thread when the reply comes, or on
-    /// the callback thread when the call ends otherwise. For many calls in flight this is the
-    /// cheapest way: what callbacks send goes out together.
+    /// reply's body, once, without any lock held: on the connection's reader thread when the
+    /// reply comes, or on the callback thread when the call ends otherwise. For many calls in
+    /// flight this is the cheapest way: what callbacks send goes out together.
     ///
     /// # Errors
     /// As [`Session::call`], before the call is sent; then `callback` does not run.

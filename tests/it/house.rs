@@ -13,7 +13,7 @@ use self::source::{Source, Token};
 
 /// The layers, top first; modules of one layer may import each other.
 const LAYERS: [&[&str]; 7] = [
-    &["client", "cable", "server", "udp"],
+    &["client", "cable", "server", "udp", "guide"],
     &["session", "router", "hub"],
     &["connection"],
     &["timer", "link", "security", "queue"],

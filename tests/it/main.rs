@@ -23,6 +23,7 @@ mod embedded;
 mod framed;
 mod framing;
 mod golden;
+mod guide;
 mod handlers;
 mod hostile;
 mod hostile_peers;

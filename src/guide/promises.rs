@@ -1,0 +1,137 @@
+//! What you may rely on, sentence by sentence; and what is not there yet.
+//!
+//! Each sentence has tests that fail without it. "The line" is one TCP or Unix connection.
+//!
+//! # Order
+//!
+//! - What one thread sends on one session arrives in the order of sending: pushes, calls and
+//!   replies, small and large, however they were written. A push returns when it is queued, so
+//!   the order is that of the program. Between two threads there is no order.
+//! - The handlers of one session run one after the other, in the order of arrival. There is one
+//!   exception: a call that belongs to a call for which a handler waits runs at once; see
+//!   [calls inside handlers](#calls-inside-handlers).
+//! - Handlers of different sessions run at the same time.
+//!
+//! # Delivery
+//!
+//! A message is delivered at most once. Nothing is sent again silently: whether a repetition does
+//! harm is for the application to know. When a session is over, its
+//! [`CloseReport`](crate::CloseReport) splits what this side has sent:
+//!
+//! | count | means | after a cut |
+//! |---|---|---|
+//! | [`not_written`](crate::CloseReport::not_written) | never handed to the system | certainly lost |
+//! | [`unconfirmed`](crate::CloseReport::unconfirmed) | written; the peer has not said that it came | between none and all came |
+//! | [`confirmed`](crate::CloseReport::confirmed) | received by the peer: handed to a handler, inbox or waiter, or answered | certainly came |
+//!
+//! So what is lost lies between `not_written` and `not_written` plus `unconfirmed`. In the native
+//! protocol a close that both sides complete ([`CloseReason::Clean`](crate::CloseReason::Clean))
+//! confirms everything. The other [protocols](crate::protocol) confirm nothing, as they have no
+//! word for it. "Received" does not say that a handler was successful; a reply says that.
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use trunkline::{Client, CloseReason, Error, Server};
+//! # fn main() -> Result<(), Error> {
+//! # let server = Server::builder().on_push(1, |_, _| ()).bind("127.0.0.1:0")?;
+//! let client = Client::connect(server.local_address())?;
+//! for reading in 0..100_u32 {
+//!     client.push(1, reading.to_le_bytes())?;
+//! }
+//! let report = client.shutdown(Duration::from_secs(5))?;
+//! assert_eq!(report.reason, CloseReason::Clean);
+//! assert_eq!(report.confirmed.messages, 100);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Calls
+//!
+//! - A call ends once: with a reply, a reply that carries an error status, its time limit, a lost
+//!   connection, its cancellation, or a refusal on this side. A lost connection ends all calls
+//!   that wait, at once.
+//! - [`Error::maybe_executed`](crate::Error::maybe_executed) tells apart what the peer may have
+//!   executed and what it certainly has not, such as a call that was never written.
+//! - A late reply is dropped and counted. It never reaches another caller: the number of a call
+//!   is not used again while anyone may still answer it.
+//! - A peer is told that a caller gave up, but handlers do not see it yet.
+//!
+//! # Calls inside handlers
+//!
+//! A handler may call, also on its own session, also when the called handler calls back, and so
+//! on. While it waits, another thread reads the session: it completes replies, runs at once what
+//! belongs to the waiting call, and holds everything else back in its order, within
+//! `limits.backlog_bytes` and `limits.backlog_messages`. At most 16 handlers of a session wait
+//! at a time. Where waiting could never end, the call fails with
+//! [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock). A circle through a third program is not
+//! seen: it ends in the time limit of a call.
+//!
+//! # Backpressure
+//!
+//! - The send queue of a session is bounded in bytes and in messages.
+//!   [`push`](crate::Session::push) waits for room up to a time limit, and
+//!   [`try_push`](crate::Session::try_push) gives the body back at once. Who waits gets room in
+//!   the order of coming.
+//! - Each side says at the beginning how many calls it holds at a time, in number and in bytes,
+//!   and callers keep to it.
+//! - Replies have room of their own, so reading never stops for them. A reply that does not even
+//!   fit there becomes status [`OVERLOADED`](crate::Status::OVERLOADED). Two peers that flood
+//!   each other with calls both finish.
+//! - A handler that does not return stops the reading of its session, and with it, in the end,
+//!   the sender.
+//! - An [inbox](crate::Inbox) is bounded like that, too: a push without room waits, what comes
+//!   behind it is held in the backlog, then reading pauses. Nothing is lost. A thread that
+//!   receives and then waits for a call, while inbox and backlog are full, gets
+//!   [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) instead of a wait without end.
+//!
+//! # Slow peers
+//!
+//! A peer that does not read fills its own queue and no other. A
+//! [broadcast](crate::Hub::broadcast) never waits: it says how many sessions have the message in
+//! their queue, how many were full, and how many closed. A peer that takes no byte for
+//! `timeouts.write` is cut off.
+//!
+//! # The edges of a session
+//!
+//! - Handlers are in place before the first byte is read.
+//! - Closing sends what is queued, says goodbye, delivers what the peer still sends, answers its
+//!   calls with [`GOING_AWAY`](crate::Status::GOING_AWAY), and only then closes the socket;
+//!   within a time limit.
+//! - Dropping the last handle of a client writes what the system takes without waiting.
+//! - [`on_closed`](crate::ServerBuilder::on_closed) runs once for each session, after its last
+//!   message.
+//!
+//! # Hostile peers
+//!
+//! Lengths are checked before they are believed; memory grows with what has come and not with
+//! what was announced; frames, handshakes and writes have deadlines; connections and threads are
+//! counted; floods of frames that cost nothing are cut off. A handler that panics answers
+//! [`HANDLER_PANICKED`](crate::Status::HANDLER_PANICKED), and the session lives on. Texts of a
+//! peer are escaped where they are printed. The crate contains no unsafe code of its own.
+//!
+//! # Delays
+//!
+//! No timer holds small messages back: an idle connection writes at once, and a busy one writes
+//! in one piece whatever has gathered meanwhile. What a handler answers is written when no whole
+//! message is left to be handled, and at the latest after about a millisecond.
+//!
+//! # Waiting
+//!
+//! Everything that waits has a time limit or a way to be woken:
+//! [`guide::limits`](super::limits#time-limits) lists them.
+//!
+//! # Not yet
+//!
+//! | | what that means today |
+//! |---|---|
+//! | heartbeats | pings are answered and none are sent. A peer that vanishes without a word is noticed when something is written to it (`socket.user_timeout`, 30 s), or by the system's probes (`socket.keepalive`, after 60 s of silence and its probes), or at `timeouts.idle` if it is set |
+//! | reconnecting | a session that is lost stays lost: dial again, and decide what to repeat by `not_written` and `maybe_executed` |
+//! | cables | one session is one connection; several to one peer are several sessions |
+//! | resumable sessions | hence no "exactly once" across a cut |
+//! | encryption, authentication | the line is plain: use networks that you trust, Unix sockets, or a tunnel. [`on_accept`](crate::ServerBuilder::on_accept) refuses by address, or by Unix user |
+//! | compression and other filters | bodies travel as they are |
+//! | structured bodies | bytes and text; other formats are an implementation of two [traits](crate::codec) |
+//! | large bodies in pieces | a message is one frame, held as a whole at both ends |
+//! | a pool for handlers | one thread for each session; [`defer`](crate::Context::defer) hands work to threads of your own |
+//! | policies for slow peers | only the one above |
+//! | datagrams | streams alone |
