@@ -28,6 +28,7 @@ impl Hub {
     /// `Closed` if the session closes; `InvalidInput` if it is of another server. Then nothing
     /// has changed.
     #[doc(alias = "set_id")]
+    #[doc(alias = "SetId")]
     pub fn set_name(
         &self,
         session: &Session,
