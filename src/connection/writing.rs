@@ -238,6 +238,9 @@ impl Connection {
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
                     self.blocked.store(true, Ordering::SeqCst);
+                    // The peer may answer to what it has, however long the rest takes.
+                    let (bytes, frames) = half.chunk.free(half.written);
+                    self.release(bytes, frames);
                     return Drained::Blocked;
                 }
                 Err(error) => return Drained::Failed(write_error(error.into())),
@@ -312,12 +315,16 @@ impl Connection {
     fn settle(&self, half: &mut WriteHalf) {
         self.count_sent(half.chunk.messages());
         let (bytes, frames) = half.chunk.room();
-        if frames > 0 {
-            self.queue.release(bytes, frames);
-        }
+        self.release(bytes, frames);
         half.end_chunk();
         if half.half_close && !half.finished {
             self.half_close(half);
+        }
+    }
+
+    fn release(&self, bytes: usize, frames: usize) {
+        if frames > 0 {
+            self.queue.release(bytes, frames);
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Batch {
     room: (usize, usize),
     /// The messages among them.
     count: Count,
+    /// How many of the frames have given their room back already.
+    freed: usize,
 }
 
 impl Batch {
@@ -71,6 +73,28 @@ impl Batch {
         self.ends.clear();
         self.room = (0, 0);
         self.count = Count::default();
+        self.freed = 0;
+    }
+
+    /// Takes the room of the frames that lie wholly within the first `written` bytes.
+    fn free(&mut self, written: usize) -> (usize, usize) {
+        // Control frames of the writer role have none.
+        if self.room.1 == 0 {
+            return (0, 0);
+        }
+        let end_of = |end: &u32| (end & !CONTROL) as usize;
+        let before = self
+            .freed
+            .checked_sub(1)
+            .and_then(|last| self.ends.get(last));
+        let start = before.map_or(0, end_of);
+        let rest = self.ends.get(self.freed..).unwrap_or_default();
+        let frames = rest.partition_point(|end| end_of(end) <= written);
+        let last = frames.checked_sub(1).and_then(|last| rest.get(last));
+        let bytes = last.map_or(0, |end| end_of(end) - start);
+        self.freed += frames;
+        self.room = (self.room.0 - bytes, self.room.1 - frames);
+        (bytes, frames)
     }
 
     /// The messages, and where they end.
@@ -119,7 +143,16 @@ impl Chunk {
         }
     }
 
-    /// The room that it takes in the queue: bytes and frames.
+    /// Takes the room of the frames that lie wholly within the first `written` bytes: the peer
+    /// may have them, though the rest is still to be written.
+    pub(crate) fn free(&mut self, written: usize) -> (usize, usize) {
+        match self {
+            Chunk::Batch(batch) => batch.free(written),
+            Chunk::Alone(_) | Chunk::Shared(_) => (0, 0),
+        }
+    }
+
+    /// The room that it still takes in the queue: bytes and frames.
     pub(crate) fn room(&self) -> (usize, usize) {
         match self {
             Chunk::Batch(batch) => batch.room,

@@ -203,3 +203,20 @@ fn what_encodes_to_nothing_leaves_nothing_behind() {
     assert!(queue.is_empty() && queue.is_settled());
     assert!(queue.take(Chunk::default()).is_none());
 }
+
+#[test]
+fn what_is_written_of_a_chunk_gives_its_room_back_once() {
+    let queue = queue(100, 10, 0);
+    for frame in [[1; 10], [2; 10], [3; 10]] {
+        queue.reserve(frame.len(), Class::Request).unwrap();
+        put(&queue, &frame);
+    }
+    let mut chunk = queue.take(Chunk::default()).unwrap();
+    assert_eq!(chunk.free(9), (0, 0));
+    assert_eq!(chunk.free(25), (20, 2));
+    assert_eq!(chunk.free(25), (0, 0));
+    assert_eq!(chunk.room(), (10, 1));
+    assert_eq!(chunk.free(30), (10, 1));
+    assert_eq!(chunk.room(), (0, 0));
+    assert_eq!(chunk.messages().messages, 3);
+}
