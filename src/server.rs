@@ -112,8 +112,8 @@ impl Server {
             return Err(Error::new(ErrorKind::Closed, "the server is shut down"));
         }
         let config = &self.shared.config;
-        let socket = socket::adopt_stream(stream.into(), &config.socket)?;
-        self.shared.admit(socket, config)
+        let (socket, peer) = socket::adopt_stream(stream.into(), &config.socket)?;
+        self.shared.admit(socket, peer, config)
     }
 
     /// Where the messages without a handler are received, of all sessions. It ends once the

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::dial::unix_target;
-use super::socket::{local_address, set_buffers};
+use super::socket::{local_address, peer_address, set_buffers};
 use super::socket_file::{SocketFile, lock_folder, remove_stale};
 use crate::address::{Address, UnixName};
 use crate::config::SocketOptions;
@@ -48,14 +48,18 @@ impl Listener {
         }
     }
 
-    /// Waits for the next connection, at most until `stop`.
-    pub(crate) fn accept(&self) -> io::Result<Socket> {
+    /// Waits for the next connection, at most until `stop`; who it is from.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Address)> {
         loop {
             match (self.socket.accept(), &self.bell) {
                 (Err(error), Some(bell)) if error.kind() == io::ErrorKind::WouldBlock => {
                     bell.wait_beside(&self.socket)?;
                 }
-                (accepted, _) => return accepted.map(|(socket, _)| socket),
+                (accepted, _) => {
+                    let (socket, name) = accepted?;
+                    let peer = peer_address(&socket, &name);
+                    return Ok((socket, peer));
+                }
             }
         }
     }
