@@ -105,12 +105,6 @@ impl Address {
     }
 }
 
-impl Process {
-    pub(crate) fn new(pid: i32, uid: u32, gid: u32) -> Self {
-        Process { pid, uid, gid }
-    }
-}
-
 impl UnixName {
     /// The Unix socket that an address asks for; `None` if it asks for none.
     ///

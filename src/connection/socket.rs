@@ -4,11 +4,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use rustix::net::SendFlags;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::address::{Address, Process, UnixAddress, UnixName};
 use crate::config::SocketOptions;
 use crate::error::{Error, ErrorKind};
+
+#[cfg(not(target_vendor = "apple"))]
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+/// There the socket itself is told to raise no signal.
+#[cfg(target_vendor = "apple")]
+const FLAGS: SendFlags = SendFlags::DONTWAIT;
 
 /// Sets the options of a socket that is new, or was accepted.
 pub(crate) fn tune(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
@@ -16,7 +23,7 @@ pub(crate) fn tune(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
     set_buffers(socket, options)?;
     #[cfg(target_vendor = "apple")]
     socket.set_nosigpipe(true)?;
-    if socket.domain()? == Domain::UNIX {
+    if socket.local_addr()?.domain() == Domain::UNIX {
         return Ok(());
     }
     socket.set_tcp_nodelay(options.nodelay)?;
@@ -168,7 +175,11 @@ fn peer_process(socket: &Socket) -> Option<Process> {
     use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
     let peer = getsockopt(socket, PeerCredentials).ok()?;
-    Some(Process::new(peer.pid(), peer.uid(), peer.gid()))
+    Some(Process {
+        pid: peer.pid(),
+        uid: peer.uid(),
+        gid: peer.gid(),
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -214,6 +225,12 @@ impl AsFd for OpenSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Writes what the system takes at once.
+#[inline]
+pub(crate) fn send_at_once(socket: &Socket, bytes: &[u8]) -> rustix::io::Result<usize> {
+    rustix::net::send(socket, bytes, FLAGS)
 }
 
 /// What ended a connection whose socket could not be written.
