@@ -188,8 +188,8 @@ fn listen(
                 add(listen_unix(&unix, &config.socket, limit)?, &config);
                 return Ok(());
             }
-            for address in dial::resolve(&name, limit)? {
-                add(listen_tcp(address, &config.socket)?, &config);
+            for listener in listen_tcp(&dial::resolve(&name, limit)?, &config.socket)? {
+                add(listener, &config);
             }
         }
     }
