@@ -68,7 +68,8 @@ pub struct Limits {
     /// Sessions of one server. Default 10,000; embedded 64. With an inbox a session counts until
     /// all it sent is received.
     pub sessions: u32,
-    /// Sessions of one server from one IP address, or of one user on Unix sockets. Default 8,192; embedded 16.
+    /// Sessions of one server from one IP address, or of one user on Unix sockets. Default
+    /// 8,192; embedded 16.
     pub sessions_per_address: u32,
     /// Control frames and stray replies of one peer in a second. Default 1,000.
     /// No honest peer comes near it; beyond it the session is closed.

@@ -49,14 +49,14 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
             format!("{name} cannot be resolved"),
             source,
         )),
-        None => Err(timeout(name)),
+        None => Err(timeout("looking up", name)),
     }
 }
 
-fn timeout(name: &str) -> Error {
+fn timeout(what: &str, name: &str) -> Error {
     Error::new(
         ErrorKind::Timeout,
-        format!("connecting to {name} took longer than timeouts.connect"),
+        format!("{what} {name} took longer than timeouts.connect"),
     )
 }
 
@@ -88,17 +88,17 @@ fn dial_tcp(
         let share = match deadline {
             None => None,
             Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return Err(last.unwrap_or_else(|| timeout(name))),
+                Duration::ZERO => return Err(last.unwrap_or_else(|| timeout("connecting to", name))),
                 left => Some(left / others),
             },
         };
         match dial_address(*address, options, share) {
             Ok(socket) => return Ok((socket, Address::Tcp(*address))),
-            Err(source) if source.kind() == io::ErrorKind::TimedOut => last = Some(timeout(name)),
+            Err(source) if source.kind() == io::ErrorKind::TimedOut => last = Some(timeout("connecting to", name)),
             Err(source) => last = Some(failed(address, options, source)),
         }
     }
-    Err(last.unwrap_or_else(|| timeout(name)))
+    Err(last.unwrap_or_else(|| timeout("connecting to", name)))
 }
 
 fn failed(address: &SocketAddr, options: &SocketOptions, source: io::Error) -> Error {
@@ -162,7 +162,7 @@ fn dial_unix(
         }
     };
     let socket = socket.map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => timeout(name),
+        io::ErrorKind::WouldBlock => timeout("connecting to", name),
         _ => Error::with_source(
             ErrorKind::ConnectFailed,
             format!("cannot connect to {name}"),

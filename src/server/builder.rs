@@ -72,7 +72,7 @@ impl ServerBuilder {
     /// Accepts from one more listener that was opened elsewhere: a `TcpListener`, a
     /// `UnixListener`, or an inherited descriptor, as of systemd. It belongs to the server from
     /// now on. The file of a Unix listener is not removed at the end, and other holders of the
-    /// listener, such as systemd, go on listening.
+    /// listener, such as systemd, go on listening; but for them, too, it no longer blocks.
     pub fn also_from(mut self, listener: impl Into<OwnedFd>) -> Self {
         self.places.push(Place::Adopted(listener.into()));
         self
@@ -81,13 +81,14 @@ impl ServerBuilder {
     /// Listens and serves, on `HOST:PORT` (port 0: any free one), `unix:/PATH` or, on Linux,
     /// `unix:@NAME` for a Unix socket without a file.
     ///
-    /// A socket's file that a dead server has left behind is replaced; at the end the file is
-    /// removed.
+    /// Of a name all addresses are taken that this machine has. A socket's file that a dead
+    /// server has left behind is replaced; at the end the file is removed.
     ///
     /// # Errors
-    /// `AddressInUse`, `Io`, `Timeout` if a name is not resolved, or the folder of a socket's
-    /// file stays locked, for `timeouts.connect`, `InvalidInput` for mistakes in the builder or
-    /// the address.
+    /// `AddressInUse`, `Io`, `ConnectFailed` if a name has no address, `Timeout` if a name is
+    /// not resolved, or the folder of a socket's file stays locked, for `timeouts.connect`,
+    /// `Overloaded` without threads to spare, `InvalidInput` for mistakes in the builder or the
+    /// address.
     pub fn bind(mut self, address: impl ToString) -> Result<Server, Error> {
         self.places.insert(0, Place::At(address.to_string(), None));
         self.start()
@@ -96,8 +97,8 @@ impl ServerBuilder {
     /// Serves on a listener that was opened elsewhere; see [`also_from`](Self::also_from).
     ///
     /// # Errors
-    /// `InvalidInput` for what is not a listening stream socket, and for mistakes in the
-    /// builder.
+    /// `InvalidInput` for what is not a listening stream socket, and otherwise as
+    /// [`bind`](Self::bind).
     pub fn from_listener(mut self, listener: impl Into<OwnedFd>) -> Result<Server, Error> {
         self.places.insert(0, Place::Adopted(listener.into()));
         self.start()
