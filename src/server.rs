@@ -105,8 +105,9 @@ impl Server {
     /// `on_error` of a handshake that failed.
     ///
     /// # Errors
-    /// `InvalidInput` for what is not a connected stream socket, `Overloaded` or `Refused` as
-    /// for an accepted connection, `Closed` after the end of the server.
+    /// `InvalidInput` for what is not a connected stream socket, `Io` if it cannot be set up,
+    /// `Overloaded` or `Refused` as for an accepted connection, `Closed` after the end of the
+    /// server.
     pub fn serve(&self, stream: impl Into<OwnedFd>) -> Result<(), Error> {
         if self.shared.is_stopping() {
             return Err(Error::new(ErrorKind::Closed, "the server is shut down"));

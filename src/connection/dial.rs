@@ -49,14 +49,17 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
             format!("{name} cannot be resolved"),
             source,
         )),
-        None => Err(timeout("looking up", name)),
+        None => Err(Error::new(
+            ErrorKind::Timeout,
+            format!("looking up {name} took longer than timeouts.connect"),
+        )),
     }
 }
 
-fn timeout(what: &str, name: &str) -> Error {
+fn timeout(name: &str) -> Error {
     Error::new(
         ErrorKind::Timeout,
-        format!("{what} {name} took longer than timeouts.connect"),
+        format!("connecting to {name} took longer than timeouts.connect"),
     )
 }
 
@@ -88,17 +91,17 @@ fn dial_tcp(
         let share = match deadline {
             None => None,
             Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return Err(last.unwrap_or_else(|| timeout("connecting to", name))),
+                Duration::ZERO => return Err(last.unwrap_or_else(|| timeout(name))),
                 left => Some(left / others),
             },
         };
         match dial_address(*address, options, share) {
             Ok(socket) => return Ok((socket, Address::Tcp(*address))),
-            Err(source) if source.kind() == io::ErrorKind::TimedOut => last = Some(timeout("connecting to", name)),
+            Err(source) if source.kind() == io::ErrorKind::TimedOut => last = Some(timeout(name)),
             Err(source) => last = Some(failed(address, options, source)),
         }
     }
-    Err(last.unwrap_or_else(|| timeout("connecting to", name)))
+    Err(last.unwrap_or_else(|| timeout(name)))
 }
 
 fn failed(address: &SocketAddr, options: &SocketOptions, source: io::Error) -> Error {
@@ -162,7 +165,7 @@ fn dial_unix(
         }
     };
     let socket = socket.map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => timeout("connecting to", name),
+        io::ErrorKind::WouldBlock => timeout(name),
         _ => Error::with_source(
             ErrorKind::ConnectFailed,
             format!("cannot connect to {name}"),
