@@ -79,8 +79,8 @@ fn a_queue_fills_while_its_peer_does_not_read_and_the_peak_stays() {
 #[test]
 fn calls_that_come_during_a_snapshot_are_no_answers() {
     within(Duration::from_secs(30), || {
-        const ANSWERED: u64 = 2_000;
-        const HELD: usize = 30_000;
+        const ANSWERED: u64 = 500;
+        const HELD: usize = 5_000;
         let (server, held) = holding(Limits::default());
         let client = Client::connect(server.local_address()).unwrap();
         let session = server_session(&server, client.id());
