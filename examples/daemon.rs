@@ -117,7 +117,7 @@ fn demonstrate(ends: &SigSet) -> Result<(), Box<dyn Error>> {
             let _ = kill(Pid::this(), Signal::SIGTERM);
         });
     });
-    fs::remove_dir(&folder)?;
+    fs::remove_dir_all(&folder)?;
     served
 }
 

@@ -14,7 +14,8 @@ const UNIX: &str = "unix:";
 /// The address of one end of a connection.
 ///
 /// It prints as what `connect` and `bind` take: `127.0.0.1:2500`, `[::1]:2500`,
-/// `unix:/run/app.sock`, `unix:@name`. A Unix peer prints with its process behind that.
+/// `unix:/run/app.sock`, `unix:@name`. A Unix peer prints with its process behind that; to dial
+/// it again, take its [`name`](UnixAddress::name) alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -102,12 +103,6 @@ impl Address {
             name,
             process: None,
         })
-    }
-}
-
-impl Process {
-    pub(crate) fn new(pid: i32, uid: u32, gid: u32) -> Self {
-        Process { pid, uid, gid }
     }
 }
 

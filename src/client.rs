@@ -139,11 +139,7 @@ impl ClientBuilder {
     /// `InvalidInput` for what is not a connected stream socket, and as
     /// [`connect`](Self::connect) after dialling.
     pub fn from_stream(self, stream: impl Into<OwnedFd>) -> Result<Client, Error> {
-        self.connect_over(|config| {
-            let socket = socket::adopt_stream(stream.into(), &config.socket)?;
-            let peer = socket::peer_address(&socket);
-            Ok((socket, peer))
-        })
+        self.connect_over(|config| socket::adopt_stream(stream.into(), &config.socket))
     }
 
     fn connect_over(

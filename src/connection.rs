@@ -213,8 +213,12 @@ impl Connection {
 
     /// What was counted so far.
     pub(crate) fn stats(&self, now: Instant) -> Stats {
+        // Before the calls that came are counted, so that each that is answered is among them.
+        let answered = self.answered.load(Ordering::SeqCst);
         let mut stats = self.counters.snapshot(now);
-        stats.calls_answered = stats.calls_received.saturating_sub(self.incoming() as u64);
+        // The difference is right however often the shorter count has begun anew.
+        let open = (stats.calls_received as usize).wrapping_sub(answered);
+        stats.calls_answered = stats.calls_received.saturating_sub(open as u64);
         stats.sessions = u64::from(!self.is_over());
         stats.sessions_peak = 1;
         stats.queued_bytes = self.queue.used_bytes() as u64;

@@ -89,18 +89,21 @@ impl Records {
             return;
         }
         let limits = own.into_iter().chain(self.limits.get(topic as usize));
-        let mut left_out = 0;
-        for limit in limits {
-            match limit.admit(now) {
-                Some(before) => left_out += before,
-                None => return,
-            }
-        }
+        let Some(left_out) = admit(limits, now) else {
+            return;
+        };
         match left_out {
             0 => log::log!(target: target, level, "{what}"),
             _ => log::log!(target: target, level, "{what} ({left_out} like it were left out)"),
         }
     }
+}
+
+/// One more record under all these limits: how many were left out before it, or `None` if it is
+/// left out too.
+fn admit<'l>(limits: impl IntoIterator<Item = &'l Limit>, now: Instant) -> Option<u64> {
+    let mut limits = limits.into_iter();
+    limits.try_fold(0, |left_out, limit| limit.admit(now, left_out))
 }
 
 /// So many records in a second.
@@ -124,8 +127,9 @@ impl Limit {
         }
     }
 
-    /// One more record: how many were left out before it, or `None` if it is left out too.
-    fn admit(&self, now: Instant) -> Option<u64> {
+    /// One more record, before which so many were left out already: how many there are with this
+    /// limit's, or `None` if all are left out.
+    fn admit(&self, now: Instant, before: u64) -> Option<u64> {
         let mut window = self.window.lock();
         let has_passed = window
             .begun
@@ -135,11 +139,11 @@ impl Limit {
             window.written = 0;
         }
         if window.written >= self.most {
-            window.left_out += 1;
+            window.left_out += before + 1;
             return None;
         }
         window.written += 1;
-        Some(std::mem::take(&mut window.left_out))
+        Some(before + std::mem::take(&mut window.left_out))
     }
 }
 
@@ -152,12 +156,27 @@ mod tests {
         let limit = Limit::new(2);
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        assert_eq!(limit.admit(at(0)), Some(0));
-        assert_eq!(limit.admit(at(1)), Some(0));
-        assert_eq!(limit.admit(at(2)), None);
-        assert_eq!(limit.admit(at(999)), None);
-        assert_eq!(limit.admit(at(1000)), Some(2));
-        assert_eq!(limit.admit(at(1001)), Some(0));
-        assert_eq!(limit.admit(at(1002)), None);
+        assert_eq!(limit.admit(at(0), 0), Some(0));
+        assert_eq!(limit.admit(at(1), 0), Some(0));
+        assert_eq!(limit.admit(at(2), 0), None);
+        assert_eq!(limit.admit(at(999), 0), None);
+        assert_eq!(limit.admit(at(1000), 0), Some(2));
+        assert_eq!(limit.admit(at(1001), 0), Some(0));
+        assert_eq!(limit.admit(at(1002), 0), None);
+    }
+
+    #[test]
+    fn what_one_limit_has_left_out_is_not_forgotten_when_the_other_leaves_out_more() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let [own, shared] = [1, 2].map(Limit::new);
+        assert_eq!(admit([&own, &shared], at(0)), Some(0));
+        assert_eq!(admit([&own, &shared], at(1)), None);
+        assert_eq!(admit([&shared], at(500)), Some(0));
+        assert_eq!(admit([&shared], at(1000)), Some(0));
+        assert_eq!(admit([&shared], at(1001)), Some(0));
+        // Its own limit would let it through, after the one that was left out before.
+        assert_eq!(admit([&own, &shared], at(1002)), None);
+        assert_eq!(admit([&shared], at(2000)), Some(2));
     }
 }

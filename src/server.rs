@@ -108,16 +108,17 @@ impl Server {
     /// `on_error` of a handshake that failed.
     ///
     /// # Errors
-    /// `InvalidInput` for what is not a connected stream socket, `Overloaded` or `Refused` as
-    /// for an accepted connection, `Closed` after the end of the server.
+    /// `InvalidInput` for what is not a connected stream socket, `Io` if it cannot be set up,
+    /// `Overloaded` or `Refused` as for an accepted connection, `Closed` after the end of the
+    /// server.
     #[doc(alias = "ServeConn")]
     pub fn serve(&self, stream: impl Into<OwnedFd>) -> Result<(), Error> {
         if self.shared.is_stopping() {
             return Err(Error::new(ErrorKind::Closed, "the server is shut down"));
         }
         let config = &self.shared.config;
-        let socket = socket::adopt_stream(stream.into(), &config.socket)?;
-        self.shared.admit(socket, config)
+        let (socket, peer) = socket::adopt_stream(stream.into(), &config.socket)?;
+        self.shared.admit(socket, peer, config)
     }
 
     /// Where the messages without a handler are received, of all sessions. It ends once the

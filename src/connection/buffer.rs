@@ -157,11 +157,7 @@ impl ReadBuffer {
             false => 0,
         };
         if self.small_reads > PATIENCE && length > small && self.end - self.start <= small / 2 {
-            self.small_reads = 0;
-            *self = ReadBuffer {
-                begun: self.begun,
-                ..self.split_off()
-            };
+            *self = self.split_off();
         }
     }
 }

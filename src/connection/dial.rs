@@ -49,7 +49,10 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
             format!("{name} cannot be resolved"),
             source,
         )),
-        None => Err(timeout(name)),
+        None => Err(Error::new(
+            ErrorKind::Timeout,
+            format!("looking up {name} took longer than timeouts.connect"),
+        )),
     }
 }
 
@@ -120,11 +123,8 @@ fn dial_address(
         socket.set_reuse_address(options.reuse_address)?;
         socket.bind(&SockAddr::from(local))?;
     }
-    let target = SockAddr::from(address);
-    match limit {
-        Some(limit) => socket.connect_timeout(&target, limit)?,
-        None => socket.connect(&target)?,
-    }
+    // A connect without any limit would end with the first signal.
+    socket.connect_timeout(&address.into(), limit.unwrap_or(Duration::MAX))?;
     // Dialling a dead local port can meet itself when the system picks that port as the source.
     let own = socket.local_addr()?.as_socket();
     if own.is_some() && own == socket.peer_addr()?.as_socket() {

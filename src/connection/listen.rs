@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::dial::unix_target;
-use super::socket::{local_address, set_buffers};
+use super::socket::{local_address, peer_address, set_buffers};
 use super::socket_file::{SocketFile, lock_folder, remove_stale};
 use crate::address::{Address, UnixName};
 use crate::config::SocketOptions;
@@ -48,14 +49,18 @@ impl Listener {
         }
     }
 
-    /// Waits for the next connection, at most until `stop`.
-    pub(crate) fn accept(&self) -> io::Result<Socket> {
+    /// Waits for the next connection, at most until `stop`; who it is from.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Address)> {
         loop {
             match (self.socket.accept(), &self.bell) {
                 (Err(error), Some(bell)) if error.kind() == io::ErrorKind::WouldBlock => {
                     bell.wait_beside(&self.socket)?;
                 }
-                (accepted, _) => return accepted.map(|(socket, _)| socket),
+                (accepted, _) => {
+                    let (socket, name) = accepted?;
+                    let peer = peer_address(&socket, &name);
+                    return Ok((socket, peer));
+                }
             }
         }
     }
@@ -107,24 +112,52 @@ impl Bell {
     }
 }
 
-/// Listens on an IP address and port.
-pub(crate) fn listen_tcp(address: SocketAddr, options: &SocketOptions) -> Result<Listener, Error> {
-    let open = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        socket.set_reuse_address(options.reuse_address)?;
-        if options.reuse_port {
-            socket.set_reuse_port(true)?;
+/// Listens on all IP addresses of a name but those that this machine does not have, as of IPv6
+/// where that is switched off; it must have one.
+pub(crate) fn listen_tcp(
+    addresses: &[SocketAddr],
+    options: &SocketOptions,
+) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::new();
+    let mut missing = None;
+    for address in addresses {
+        match open_tcp(*address, options) {
+            Ok(socket) => listeners.push(Listener::new(socket, None)),
+            Err(source) => {
+                let is_missing = is_not_here(&source);
+                let error = cannot_listen(&Address::Tcp(*address), source);
+                if !is_missing {
+                    return Err(error);
+                }
+                missing = Some(error);
+            }
         }
-        if let (Some(v6_only), true) = (options.v6_only, address.is_ipv6()) {
-            socket.set_only_v6(v6_only)?;
-        }
-        set_buffers(&socket, options)?;
-        socket.bind(&SockAddr::from(address))?;
-        socket.listen(backlog(options))?;
-        Ok(socket)
-    };
-    let socket = open().map_err(|source| cannot_listen(&Address::Tcp(address), source))?;
-    Ok(Listener::new(socket, None))
+    }
+    match missing {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
+fn open_tcp(address: SocketAddr, options: &SocketOptions) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(options.reuse_address)?;
+    if options.reuse_port {
+        socket.set_reuse_port(true)?;
+    }
+    if let (Some(v6_only), true) = (options.v6_only, address.is_ipv6()) {
+        socket.set_only_v6(v6_only)?;
+    }
+    set_buffers(&socket, options)?;
+    socket.bind(&SockAddr::from(address))?;
+    socket.listen(backlog(options))?;
+    Ok(socket)
+}
+
+/// The machine has no such address, or none of its kind.
+fn is_not_here(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT))
 }
 
 /// Listens on a Unix socket. A file that a dead server has left at its path is replaced; one
@@ -177,4 +210,31 @@ fn cannot_listen(address: &Address, source: io::Error) -> Error {
         _ => ErrorKind::Io,
     };
     Error::with_source(kind, format!("cannot listen on {address}"), source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What listens, or the kind of the error.
+    fn listen(addresses: &[&str]) -> Result<Vec<String>, ErrorKind> {
+        let addresses: Vec<_> = addresses.iter().map(|ip| ip.parse().unwrap()).collect();
+        let listeners = listen_tcp(&addresses, &SocketOptions::default());
+        let ip = |listener: Listener| listener.address.ip().unwrap().to_string();
+        let listeners = listeners.map_err(|error| error.kind())?;
+        Ok(listeners.into_iter().map(ip).collect())
+    }
+
+    #[test]
+    fn addresses_that_the_machine_does_not_have_are_left_out_unless_it_has_none() {
+        // Reserved for documentation.
+        let elsewhere = ["[2001:db8::1]:0", "192.0.2.1:0"];
+        let both = listen(&[elsewhere[0], "127.0.0.1:0", elsewhere[1], "127.0.0.2:0"]);
+        assert_eq!(both.unwrap(), ["127.0.0.1", "127.0.0.2"]);
+        assert_eq!(listen(&elsewhere), Err(ErrorKind::Io));
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = taken.local_addr().unwrap().to_string();
+        let error = listen(&["127.0.0.1:0", &taken]);
+        assert_eq!(error, Err(ErrorKind::AddressInUse));
+    }
 }

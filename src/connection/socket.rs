@@ -4,11 +4,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use rustix::net::SendFlags;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::address::{Address, Process, UnixAddress, UnixName};
 use crate::config::SocketOptions;
 use crate::error::{Error, ErrorKind};
+
+#[cfg(not(target_vendor = "apple"))]
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+/// There the socket itself is told to raise no signal.
+#[cfg(target_vendor = "apple")]
+const FLAGS: SendFlags = SendFlags::DONTWAIT;
 
 /// Sets the options of a socket that is new, or was accepted.
 pub(crate) fn tune(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
@@ -16,7 +23,7 @@ pub(crate) fn tune(socket: &Socket, options: &SocketOptions) -> io::Result<()> {
     set_buffers(socket, options)?;
     #[cfg(target_vendor = "apple")]
     socket.set_nosigpipe(true)?;
-    if socket.domain()? == Domain::UNIX {
+    if socket.local_addr()?.domain() == Domain::UNIX {
         return Ok(());
     }
     socket.set_tcp_nodelay(options.nodelay)?;
@@ -51,17 +58,21 @@ pub(super) fn set_buffers(socket: &Socket, options: &SocketOptions) -> io::Resul
     Ok(())
 }
 
-/// A connected stream that the application brings.
+/// A connected stream that the application brings, and who is at its other end.
 ///
 /// # Errors
 /// `InvalidInput` if it is not one.
-pub(crate) fn adopt_stream(descriptor: OwnedFd, options: &SocketOptions) -> Result<Socket, Error> {
+pub(crate) fn adopt_stream(
+    descriptor: OwnedFd,
+    options: &SocketOptions,
+) -> Result<(Socket, Address), Error> {
     let socket = adopt(descriptor)?;
-    if socket.peer_addr().is_err() {
+    let Ok(peer) = socket.peer_addr() else {
         return Err(not_a("connected stream"));
-    }
+    };
     tune(&socket, options).map_err(cannot_be_used)?;
-    Ok(socket)
+    let peer = peer_address(&socket, &peer);
+    Ok((socket, peer))
 }
 
 /// A listening socket that the application brings.
@@ -117,12 +128,14 @@ fn cannot_be_used(source: io::Error) -> Error {
 
 /// The address of this end.
 pub(crate) fn local_address(socket: &Socket) -> Address {
-    address(socket.local_addr().ok())
+    let name = socket.local_addr();
+    name.map_or_else(|_| Address::unix(UnixName::Unnamed), |name| address(&name))
 }
 
-/// The address of the other end; for a Unix socket with the process behind it.
-pub(crate) fn peer_address(socket: &Socket) -> Address {
-    match address(socket.peer_addr().ok()) {
+/// The address of the other end, whose name the system has told: later it may not, of a peer
+/// that has gone. For a Unix socket with the process behind it.
+pub(super) fn peer_address(socket: &Socket, name: &SockAddr) -> Address {
+    match address(name) {
         Address::Unix(UnixAddress { name, .. }) => unix_peer(socket, name),
         tcp => tcp,
     }
@@ -134,10 +147,7 @@ pub(super) fn unix_peer(socket: &Socket, name: UnixName) -> Address {
     Address::Unix(UnixAddress { name, process })
 }
 
-fn address(address: Option<SockAddr>) -> Address {
-    let Some(address) = address else {
-        return Address::unix(UnixName::Unnamed);
-    };
+fn address(address: &SockAddr) -> Address {
     // An IPv4 peer of an IPv6 listener under its IPv4 address.
     if let Some(mut ip) = address.as_socket() {
         ip.set_ip(ip.ip().to_canonical());
@@ -146,7 +156,7 @@ fn address(address: Option<SockAddr>) -> Address {
     let path = address
         .as_pathname()
         .map(|path| UnixName::Path(path.into()));
-    let name = path.or_else(|| Some(UnixName::Abstract(abstract_name(&address)?)));
+    let name = path.or_else(|| Some(UnixName::Abstract(abstract_name(address)?)));
     Address::unix(name.unwrap_or(UnixName::Unnamed))
 }
 
@@ -165,7 +175,11 @@ fn peer_process(socket: &Socket) -> Option<Process> {
     use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 
     let peer = getsockopt(socket, PeerCredentials).ok()?;
-    Some(Process::new(peer.pid(), peer.uid(), peer.gid()))
+    Some(Process {
+        pid: peer.pid(),
+        uid: peer.uid(),
+        gid: peer.gid(),
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -211,6 +225,12 @@ impl AsFd for OpenSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Writes what the system takes at once.
+#[inline]
+pub(crate) fn send_at_once(socket: &Socket, bytes: &[u8]) -> rustix::io::Result<usize> {
+    rustix::net::send(socket, bytes, FLAGS)
 }
 
 /// What ended a connection whose socket could not be written.

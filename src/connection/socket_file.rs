@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -16,9 +17,10 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Keeps other servers from this folder while the answer lives: of two that start at once, one
 /// could remove the other's fresh file.
-pub(super) fn lock_folder(path: &Path, deadline: Option<Instant>) -> io::Result<Option<fs::File>> {
-    // What cannot be read cannot be locked. If it is not there, binding will say so.
-    let Ok(folder) = fs::File::open(folder_of(path)) else {
+pub(super) fn lock_folder(path: &Path, deadline: Option<Instant>) -> io::Result<Option<OwnedFd>> {
+    // What cannot be read cannot be locked. If it is not there, or no folder, binding will say so.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = rustix::fs::open(folder_of(path), flags, Mode::empty()) else {
         return Ok(None);
     };
     // Anybody who can read the folder can lock it, and for as long as they like.

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
 use super::output::WriteHalf;
-use super::socket::write_error;
+use super::socket::{send_at_once, write_error};
 use super::{Connection, gathering, seat, threads};
 use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
@@ -39,11 +38,6 @@ const INLINE_TURNS: usize = 16;
 const STREAM: usize = 20;
 /// How long the writer thread looks for more before it sleeps.
 const LINGER: Duration = Duration::from_micros(50);
-#[cfg(not(target_vendor = "apple"))]
-const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
-/// There the socket itself is told to raise no signal.
-#[cfg(target_vendor = "apple")]
-const FLAGS: SendFlags = SendFlags::DONTWAIT;
 
 /// Whether other callers are likely to send in the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +227,7 @@ impl Connection {
                 return Drained::Finished;
             };
             bump(&self.counters.writer.writes, 1);
-            match rustix::net::send(socket, half.output(), FLAGS) {
+            match send_at_once(socket, half.output()) {
                 Ok(bytes) => half.written += bytes,
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {

@@ -25,8 +25,8 @@ use crate::message::{Kind, MessageRef, Route};
 /// Reading and writing block as the stream does. Where the stream has a time limit, or never
 /// blocks, `Timeout` says that it has passed; nothing is lost, and the next call goes on.
 ///
-/// Reading holds at most twice the bytes that have come of one message, and at least 8 KiB;
-/// what a large message needed is given back after it.
+/// Reading holds at most twice the bytes that have come of one message, and at least 8 KiB; of
+/// what a large message needed it gives back all beyond 64 KiB after it.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream;

@@ -47,12 +47,12 @@ impl AcceptThread {
         let mut pause = SHORTEST_PAUSE;
         while !self.shared.is_stopping() {
             match listener.accept() {
-                Ok(socket) => {
+                Ok((socket, peer)) => {
                     pause = SHORTEST_PAUSE;
                     if self.shared.is_stopping() {
                         break;
                     }
-                    if let Err(error) = self.set_up_and_admit(socket) {
+                    if let Err(error) = self.set_up_and_admit(socket, peer) {
                         self.shared.handlers.report(Topic::Refused, &error);
                     }
                 }
@@ -72,13 +72,13 @@ impl AcceptThread {
         }
     }
 
-    fn set_up_and_admit(&self, socket: Socket) -> Result<(), Error> {
+    fn set_up_and_admit(&self, socket: Socket, peer: Address) -> Result<(), Error> {
         // The peer is gone already, or an option is not known here.
         socket::tune(&socket, &self.config.socket).map_err(|source| {
             let message = "the socket of an accepted connection cannot be set up";
             Error::with_source(ErrorKind::Io, message, source)
         })?;
-        self.shared.admit(socket, &self.config)
+        self.shared.admit(socket, peer, &self.config)
     }
 }
 
@@ -123,10 +123,10 @@ impl Shared {
     pub(super) fn admit(
         self: &Arc<Self>,
         socket: Socket,
+        peer: Address,
         config: &Arc<Config>,
     ) -> Result<(), Error> {
         self.hub.counters().connections_accepted.fetch_add(1);
-        let peer = socket::peer_address(&socket);
         let admitted = self.check(&peer).and_then(|ticket| {
             let places = Places::take(2).map_err(|error| overloaded(&error))?;
             Ok((ticket, places))
@@ -146,7 +146,7 @@ impl Shared {
         drop(state);
         let newcomer = Newcomer {
             socket: socket.clone(),
-            peer,
+            peer: peer.clone(),
             config: config.clone(),
             inbox,
         };
@@ -158,7 +158,6 @@ impl Shared {
         if let Err(error) = spawned {
             self.greeted(&socket);
             if let Ok(socket) = Arc::try_unwrap(socket) {
-                let peer = socket::peer_address(&socket);
                 self.refuse(socket, &peer, overloaded(&error));
             }
             return Err(error);

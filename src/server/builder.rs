@@ -25,7 +25,7 @@ use crate::router::{HandlersBuilder, handler_methods};
 use crate::status::Status;
 
 /// Where to listen.
-enum Place {
+enum Endpoint {
     /// With socket options of its own, or with those of the server.
     At(String, Option<SocketOptions>),
     Adopted(OwnedFd),
@@ -39,7 +39,7 @@ pub struct ServerBuilder {
     config: Config,
     framing: Framing,
     accept_hook: Option<AcceptHook>,
-    places: Vec<Place>,
+    endpoints: Vec<Endpoint>,
 }
 
 impl ServerBuilder {
@@ -58,31 +58,31 @@ impl ServerBuilder {
 
     /// Listens on one more address, with the same handlers.
     pub fn also_on(mut self, address: impl ToString) -> Self {
-        self.places.push(Place::At(address.to_string(), None));
+        self.endpoints.push(Endpoint::At(address.to_string(), None));
         self
     }
 
     /// Listens on one more address, with socket options of its own.
     pub fn also_on_with(mut self, address: impl ToString, options: SocketOptions) -> Self {
-        self.places
-            .push(Place::At(address.to_string(), Some(options)));
+        self.endpoints
+            .push(Endpoint::At(address.to_string(), Some(options)));
         self
     }
 
     /// Accepts from one more listener that was opened elsewhere: a `TcpListener`, a
     /// `UnixListener`, or an inherited descriptor, as of systemd. It belongs to the server from
     /// now on. The file of a Unix listener is not removed at the end, and other holders of the
-    /// listener, such as systemd, go on listening.
+    /// listener, such as systemd, go on listening; but for them, too, it no longer blocks.
     pub fn also_from(mut self, listener: impl Into<OwnedFd>) -> Self {
-        self.places.push(Place::Adopted(listener.into()));
+        self.endpoints.push(Endpoint::Adopted(listener.into()));
         self
     }
 
     /// Listens and serves, on `HOST:PORT` (port 0: any free one), `unix:/PATH` or, on Linux,
     /// `unix:@NAME` for a Unix socket without a file.
     ///
-    /// A socket's file that a dead server has left behind is replaced; at the end the file is
-    /// removed.
+    /// Of a name all addresses are taken that this machine has. A socket's file that a dead
+    /// server has left behind is replaced; at the end the file is removed.
     ///
     /// # Errors
     /// `AddressInUse`, `Io`, `ConnectFailed` for a name that is not resolved, `Timeout` if that,
@@ -92,7 +92,8 @@ impl ServerBuilder {
     #[doc(alias = "ListenAndServe")]
     #[doc(alias = "listen")]
     pub fn bind(mut self, address: impl ToString) -> Result<Server, Error> {
-        self.places.insert(0, Place::At(address.to_string(), None));
+        self.endpoints
+            .insert(0, Endpoint::At(address.to_string(), None));
         self.start()
     }
 
@@ -101,7 +102,7 @@ impl ServerBuilder {
     /// # Errors
     /// `InvalidInput` for what is not a listening stream socket, and as [`bind`](Self::bind).
     pub fn from_listener(mut self, listener: impl Into<OwnedFd>) -> Result<Server, Error> {
-        self.places.insert(0, Place::Adopted(listener.into()));
+        self.endpoints.insert(0, Endpoint::Adopted(listener.into()));
         self.start()
     }
 
@@ -115,8 +116,8 @@ impl ServerBuilder {
         self.config.check()?;
         let config = Arc::new(self.config);
         let mut listeners = Vec::new();
-        for place in self.places {
-            listen(place, &config, &mut listeners)?;
+        for endpoint in self.endpoints {
+            listen(endpoint, &config, &mut listeners)?;
         }
         let addresses = listeners
             .iter()
@@ -162,21 +163,21 @@ impl ServerBuilder {
     }
 }
 
-/// Opens the listeners of one place, and says how their connections are set up.
+/// Opens the listeners of one endpoint, and says how their connections are set up.
 fn listen(
-    place: Place,
+    endpoint: Endpoint,
     config: &Arc<Config>,
     listeners: &mut Vec<(Arc<Listener>, Arc<Config>)>,
 ) -> Result<(), Error> {
     let mut add = |listener, config: &Arc<Config>| {
         listeners.push((Arc::new(listener), config.clone()));
     };
-    match place {
-        Place::Adopted(descriptor) => {
+    match endpoint {
+        Endpoint::Adopted(descriptor) => {
             let socket = socket::adopt_listener(descriptor, &config.socket)?;
             add(Listener::adopted(socket)?, config);
         }
-        Place::At(name, options) => {
+        Endpoint::At(name, options) => {
             let config = match options {
                 None => config.clone(),
                 Some(options) => Arc::new(Config {
@@ -190,8 +191,8 @@ fn listen(
                 add(listen_unix(&unix, &config.socket, limit)?, &config);
                 return Ok(());
             }
-            for address in dial::resolve(&name, limit)? {
-                add(listen_tcp(address, &config.socket)?, &config);
+            for listener in listen_tcp(&dial::resolve(&name, limit)?, &config.socket)? {
+                add(listener, &config);
             }
         }
     }

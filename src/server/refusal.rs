@@ -5,9 +5,10 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 use socket2::Socket;
 
+use crate::connection::socket::send_at_once;
 use crate::timer::{Timed, Timer};
 
 /// How long a refused peer has to read why.
@@ -35,7 +36,7 @@ impl Refusals {
 
     /// Tells a peer why it is refused, without blocking.
     pub(super) fn refuse(&self, socket: Socket, answer: &[u8]) {
-        let sent = rustix::net::send(&socket, answer, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        let sent = send_at_once(&socket, answer);
         if sent != Ok(answer.len()) || socket.shutdown(std::net::Shutdown::Write).is_err() {
             return;
         }

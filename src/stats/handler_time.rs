@@ -87,6 +87,7 @@ impl Samples {
     fn note(&mut self, time: Duration) {
         if let Some(recorded) = self.recorded() {
             recorded.sum_up(1, time, time);
+            recorded.make_room(1);
             recorded.distribution.saturating_record(nanos(time));
         }
     }
@@ -209,10 +210,13 @@ mod tests {
         let recorded = many.0.as_deref_mut().unwrap();
         recorded.samples = u64::from(u32::MAX);
         recorded.distribution.record_n(1000, u32::MAX - 1).unwrap();
+        let mut one_more = many.clone();
+        one_more.note(micros(500));
         many.add(&samples([micros(500)]));
-        let time = many.summary().unwrap();
-        assert_eq!(time.samples, u64::from(u32::MAX) + 1);
-        assert!(is_near(time.p99, micros(500)), "{time}");
+        for time in [one_more, many].map(|samples| samples.summary().unwrap()) {
+            assert_eq!(time.samples, u64::from(u32::MAX) + 1);
+            assert!(is_near(time.p99, micros(500)), "{time}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod handler_time;
 mod prometheus;
 
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use trunkline::{Client, ErrorKind, Limits, Pending, Server, Status};
@@ -70,6 +71,32 @@ fn a_queue_fills_while_its_peer_does_not_read_and_the_peak_stays() {
         let empty = client.stats();
         assert_eq!(empty.queued_bytes, 0);
         assert_eq!(empty.queued_bytes_peak, full.queued_bytes_peak);
+    });
+}
+
+/// Nor do they take answers back: a counter that goes backwards has begun anew to whoever reads
+/// it.
+#[test]
+fn calls_that_come_during_a_snapshot_are_no_answers() {
+    within(Duration::from_secs(30), || {
+        const ANSWERED: u64 = 500;
+        const HELD: usize = 5_000;
+        let (server, held) = holding(Limits::default());
+        let client = Client::connect(server.local_address()).unwrap();
+        let session = server_session(&server, client.id());
+        for _ in 0..ANSWERED {
+            client.call(ECHO, b"").unwrap();
+        }
+        let calls = thread::scope(|scope| {
+            let calls = scope.spawn(|| start(&client, HELD));
+            while !calls.is_finished() {
+                assert_eq!(session.stats().calls_answered, ANSWERED);
+            }
+            calls.join().unwrap()
+        });
+        release(&held, calls);
+        let all = ANSWERED + HELD as u64;
+        assert!(eventually(LIMIT, || session.stats().calls_answered == all));
     });
 }
 

@@ -2,9 +2,10 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use trunkline::{Client, ErrorKind, Server};
+use trunkline::{Address, Client, ErrorKind, Server};
 
 use super::{answers, echo};
 use crate::support::folder::{Folder, unix};
@@ -63,6 +64,28 @@ fn another_holder_of_the_listener_goes_on_listening() {
         listener.set_nonblocking(false).unwrap();
         let _dialled = TcpStream::connect(address).unwrap();
         listener.accept().unwrap();
+    });
+}
+
+/// The system accepts it all the same, and no longer tells the peer's address afterwards.
+#[test]
+fn a_connection_that_was_reset_in_the_backlog_is_asked_about_by_its_address() {
+    within(LIMIT, || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dialled = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let peer = dialled.local_addr().unwrap();
+        let dialled = socket2::Socket::from(dialled);
+        dialled.set_linger(Some(Duration::ZERO)).unwrap();
+        drop(dialled);
+        let (sender, asked) = mpsc::channel();
+        let _server = echo()
+            .on_accept(move |peer| {
+                sender.send(peer.clone()).unwrap();
+                Ok(())
+            })
+            .from_listener(listener)
+            .unwrap();
+        assert_eq!(asked.recv_timeout(LIMIT).unwrap(), Address::Tcp(peer));
     });
 }
 

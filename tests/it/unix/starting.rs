@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use trunkline::{ErrorKind, Server, Timeouts};
 
 use super::{echo, is_served};
@@ -77,6 +77,19 @@ fn of_servers_that_start_at_once_on_a_stale_file_one_wins() {
             let server: &Server = servers[0].as_ref().unwrap();
             assert!(server.hub().session(client.id()).is_ok());
         }
+    });
+}
+
+/// Opening a pipe waits for its other end.
+#[test]
+fn what_is_no_folder_is_an_error_at_once() {
+    within(LIMIT, || {
+        let folder = Folder::new();
+        let pipe = folder.file("pipe");
+        let mode = Mode::from_raw_mode(0o600);
+        mknodat(CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
+        let error = echo().bind(unix(&pipe.join("app"))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error:#}");
     });
 }
 
