@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 use log::Level;
 use parking_lot::Mutex;
 
+use crate::error::caught;
+
 const SERVER: &str = "trunkline::server";
 const SESSION: &str = "trunkline::session";
 const HANDLER: &str = "trunkline::handler";
@@ -88,18 +90,16 @@ impl Records {
         if !log::log_enabled!(target: target, level) {
             return;
         }
-        let limits = own.into_iter().chain(self.limits.get(topic as usize));
-        let mut left_out = 0;
-        for limit in limits {
-            match limit.admit(now) {
-                Some(before) => left_out += before,
-                None => return,
-            }
-        }
-        match left_out {
+        let mut limits = own.into_iter().chain(self.limits.get(topic as usize));
+        let admitted = limits.try_fold(0, |left_out, limit| limit.admit(now, left_out));
+        let Some(left_out) = admitted else {
+            return;
+        };
+        // A logger's panic is its own; the panic hook has shown it.
+        let _ = caught(|| match left_out {
             0 => log::log!(target: target, level, "{what}"),
             _ => log::log!(target: target, level, "{what} ({left_out} like it were left out)"),
-        }
+        });
     }
 }
 
@@ -124,8 +124,9 @@ impl Limit {
         }
     }
 
-    /// One more record: how many were left out before it, or `None` if it is left out too.
-    fn admit(&self, now: Instant) -> Option<u64> {
+    /// One more record, before which another limit has left some out: how many were left out
+    /// before it, or `None` if it is left out too.
+    fn admit(&self, now: Instant, left_out: u64) -> Option<u64> {
         let mut window = self.window.lock();
         let has_passed = window
             .begun
@@ -135,11 +136,11 @@ impl Limit {
             window.written = 0;
         }
         if window.written >= self.most {
-            window.left_out += 1;
+            window.left_out += 1 + left_out;
             return None;
         }
         window.written += 1;
-        Some(std::mem::take(&mut window.left_out))
+        Some(left_out + std::mem::take(&mut window.left_out))
     }
 }
 
@@ -152,12 +153,12 @@ mod tests {
         let limit = Limit::new(2);
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        assert_eq!(limit.admit(at(0)), Some(0));
-        assert_eq!(limit.admit(at(1)), Some(0));
-        assert_eq!(limit.admit(at(2)), None);
-        assert_eq!(limit.admit(at(999)), None);
-        assert_eq!(limit.admit(at(1000)), Some(2));
-        assert_eq!(limit.admit(at(1001)), Some(0));
-        assert_eq!(limit.admit(at(1002)), None);
+        assert_eq!(limit.admit(at(0), 0), Some(0));
+        assert_eq!(limit.admit(at(1), 3), Some(3));
+        assert_eq!(limit.admit(at(2), 0), None);
+        assert_eq!(limit.admit(at(999), 4), None);
+        assert_eq!(limit.admit(at(1000), 1), Some(7));
+        assert_eq!(limit.admit(at(1001), 0), Some(0));
+        assert_eq!(limit.admit(at(1002), 0), None);
     }
 }
