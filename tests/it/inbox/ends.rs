@@ -144,6 +144,20 @@ fn what_nobody_can_receive_any_more_is_dropped_and_holds_no_close_up() {
 }
 
 #[test]
+fn a_call_in_the_inbox_of_a_client_that_is_dropped_is_answered() {
+    within(LIMIT, || {
+        let (_server, client, session) = with_inbox(4, Limits::default());
+        let pending = session.request(ASK).start(()).unwrap();
+        let inbox = client.inbox().unwrap();
+        assert!(eventually(LIMIT, || inbox.len() == 1));
+        drop((inbox, client));
+        let error = pending.wait().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Status, "{error}");
+        assert_eq!(error.status().unwrap().code(), Status::NO_REPLY);
+    });
+}
+
+#[test]
 fn a_session_counts_until_what_it_left_in_the_inbox_is_received() {
     within(LIMIT, || {
         let mut limits = Limits::default();
