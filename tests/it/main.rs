@@ -24,6 +24,7 @@ mod framed;
 mod framing;
 mod golden;
 mod handlers;
+mod handles;
 mod hostile;
 mod hostile_peers;
 mod house;
