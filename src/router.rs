@@ -185,7 +185,7 @@ impl Dispatch for Router {
 
     fn closed(&self, report: &CloseReport) {
         if let Some(member) = &self.member {
-            member.leave(&self.session);
+            member.leave();
         }
         let topic = report
             .error
