@@ -40,6 +40,8 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        // The calls in it are answered with that, while anything can be said.
+        self.inbox = None;
         self.session.connection.leave();
     }
 }

@@ -73,11 +73,17 @@ impl Hub {
     }
 
     pub(crate) fn admit(&self, session: Session, ticket: impl Send + Sync + 'static) -> Member {
-        self.shared.registry.write().add(session);
+        self.shared.registry.write().add(session.clone());
         Member {
             hub: self.clone(),
+            session,
             _ticket: Box::new(ticket),
         }
+    }
+
+    /// Sessions that are found no more, and whose last steps, the closed event for one, run.
+    pub(crate) fn leaving(&self) -> Vec<Session> {
+        self.shared.registry.read().leaving.clone()
     }
 
     /// How many sessions are open.
@@ -124,7 +130,7 @@ impl Hub {
         // Over both, so that a session that leaves meanwhile is in one of them.
         let registry = self.shared.registry.read();
         stats.add(&registry.past);
-        for session in registry.sessions() {
+        for session in registry.sessions().chain(&registry.leaving) {
             stats.add(&session.connection.stats(now));
         }
         stats
@@ -142,6 +148,7 @@ impl fmt::Debug for Hub {
 /// A session's place in the hub, held by its reader thread.
 pub(crate) struct Member {
     hub: Hub,
+    session: Session,
     /// Whatever the server counts sessions with; it goes with the session.
     _ticket: Box<dyn Send + Sync>,
 }
@@ -151,11 +158,20 @@ impl Member {
         &self.hub
     }
 
-    pub(crate) fn leave(&self, session: &Session) {
+    /// From now on the session is not found, and its name is free.
+    pub(crate) fn leave(&self) {
         let mut registry = self.hub.shared.registry.write();
-        if registry.remove(session) {
-            // Counted under the lock, so that no figure is missing or counted twice.
-            registry.past.add(&session.stats());
+        if registry.remove(&self.session) {
+            registry.leaving.push(self.session.clone());
         }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut registry = self.hub.shared.registry.write();
+        registry.leaving.retain(|session| *session != self.session);
+        // Counted under the lock, so that no figure is missing or counted twice.
+        registry.past.add(&self.session.stats());
     }
 }

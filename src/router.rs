@@ -170,33 +170,22 @@ impl Dispatch for Router {
         let hub = self.member.as_ref().map(Member::hub);
         let context = Context::new(&self.session, message, wire_bytes, hub);
         let body = Body::new(message.body, message.codec);
-        let counters = &connection.counters;
-        let handled = caught(|| {
-            let may_run = context.begin();
-            if may_run {
-                handler(&context, body);
-            }
-            may_run
-        });
-        match handled {
-            Some(true) => {}
-            Some(false) if message.kind == Kind::Push => {
-                counters.reader.dropped_pushes.fetch_add(1);
-            }
-            Some(false) => {}
-            None => {
-                counters.others.panics.fetch_add(1);
+        if context.begin() {
+            if caught(|| handler(&context, body)).is_none() {
+                connection.count_panic();
                 self.record_panic(message);
                 context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
             }
+            context.end();
+        } else if message.kind == Kind::Push {
+            connection.counters.reader.dropped_pushes.fetch_add(1);
         }
-        connection.guard(|| context.end());
         true
     }
 
     fn closed(&self, report: &CloseReport) {
         if let Some(member) = &self.member {
-            member.leave(&self.session);
+            member.leave();
         }
         let topic = report
             .error
@@ -220,23 +209,12 @@ impl Router {
     /// Puts a message without a handler into the inbox, unless an interceptor refuses it.
     fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, wire_bytes: usize) {
         let connection = &self.session.connection;
-        let asked = caught(|| Exchange::incoming(&self.session, message).begin());
-        let refusal = match asked {
-            Some(Ok(watched)) => {
-                return inbox.deliver(&self.session, message, wire_bytes, watched);
+        match Exchange::incoming(&self.session, message).begin() {
+            Ok(watched) => inbox.deliver(&self.session, message, wire_bytes, watched),
+            Err(status) if message.kind == Kind::Call => {
+                connection.reply_status(message.sequence, status.as_ref(), MetadataRef::EMPTY);
             }
-            Some(Err(status)) => status,
-            None => {
-                connection.counters.others.panics.fetch_add(1);
-                Status::new(Status::HANDLER_PANICKED, "an interceptor panicked")
-            }
-        };
-        match message.kind {
-            Kind::Call => {
-                let (sequence, status) = (message.sequence, refusal.as_ref());
-                connection.reply_status(sequence, status, MetadataRef::EMPTY);
-            }
-            _ => {
+            Err(_) => {
                 connection.counters.reader.dropped_pushes.fetch_add(1);
             }
         }

@@ -175,6 +175,7 @@ impl Server {
     /// all the same.
     pub fn shutdown(&self, limit: Duration) -> Result<ShutdownReport, Error> {
         let mut sessions = self.shared.begin_stop(limit);
+        let leaving = self.shared.hub.leaving();
         if is_handling() {
             return Err(Error::new(
                 ErrorKind::WouldDeadlock,
@@ -195,6 +196,9 @@ impl Server {
                 None => late.push(session),
             }
         }
+        for session in &leaving {
+            session.connection.wait_ended(until);
+        }
         for session in &late {
             session.connection.abort();
         }
@@ -202,7 +206,7 @@ impl Server {
         for session in late {
             report.add(&session.connection.cut(until));
         }
-        for session in sessions {
+        for session in sessions.into_iter().chain(leaving) {
             session.connection.wait_threads(until);
         }
         self.shared.finish_stop(until);

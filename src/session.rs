@@ -45,7 +45,7 @@ pub use snapshot::SessionSnapshot;
 ///
 /// It is a cheap handle: clone it, send it to other threads. A server's sessions are owned by
 /// its [`Hub`](crate::Hub), a client's by its [`Client`](crate::Client); a handle keeps nothing
-/// alive but memory.
+/// alive but memory. Handles are equal if they are of one session.
 #[derive(Clone)]
 #[doc(alias = "pair")]
 #[doc(alias = "peer")]

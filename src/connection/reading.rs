@@ -59,6 +59,8 @@ pub(crate) fn prepare<D: Dispatch>(
         reader.connection().drain_inline();
         reader.dispatch_connected();
         reader.run();
+        // Who waits for the threads finds also gone what the dispatch holds.
+        drop(reader);
         drop(guard);
         drop(places);
     }

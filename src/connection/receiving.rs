@@ -140,7 +140,11 @@ impl Connection {
     /// Runs user code; a panic is counted and goes no further.
     pub(crate) fn guard(&self, run: impl FnOnce()) {
         if caught(run).is_none() {
-            self.counters.others.panics.fetch_add(1);
+            self.count_panic();
         }
+    }
+
+    pub(crate) fn count_panic(&self) {
+        self.counters.others.panics.fetch_add(1);
     }
 }

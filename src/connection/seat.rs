@@ -89,20 +89,24 @@ pub(super) fn gathers(connection: &Connection) -> bool {
     GATHERING.get() == address(connection)
 }
 
+/// Looks at this thread's seat, if it has one; a thread that is ending has none any more.
+fn look<R>(at: impl FnOnce(&Rc<Seat>) -> R) -> Option<R> {
+    let seen = SEAT.try_with(|seat| seat.borrow().as_ref().map(at));
+    seen.ok().flatten()
+}
+
 /// Whether this thread runs a handler or callback of any connection.
 pub(crate) fn is_handling() -> bool {
-    SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|seat| seat.handling.get()))
+    is_handler_where(|_| true)
 }
 
 /// The call on this connection that this thread's handler serves.
 pub(super) fn parent_on(connection: &Connection) -> Option<u32> {
-    SEAT.with_borrow(|seat| {
-        let seat = seat.as_ref()?;
-        match std::ptr::eq(&*seat.connection, connection) {
-            true => seat.serving.get(),
-            false => None,
-        }
+    look(|seat| match std::ptr::eq(&*seat.connection, connection) {
+        true => seat.serving.get(),
+        false => None,
     })
+    .flatten()
 }
 
 /// Whether this thread runs a handler of this connection.
@@ -112,10 +116,7 @@ pub(crate) fn is_handler_of(connection: &Connection) -> bool {
 
 /// Whether this thread runs a handler of such a connection.
 pub(super) fn is_handler_where(is_such: impl FnOnce(&Connection) -> bool) -> bool {
-    SEAT.with_borrow(|seat| {
-        let seat = seat.as_ref();
-        seat.is_some_and(|seat| seat.handling.get() && is_such(&seat.connection))
-    })
+    look(|seat| seat.handling.get() && is_such(&seat.connection)).unwrap_or(false)
 }
 
 /// This thread is about to wait: if it reads a connection, another thread takes that over.
@@ -124,8 +125,7 @@ pub(super) fn is_handler_where(is_such: impl FnOnce(&Connection) -> bool) -> boo
 /// `WouldDeadlock` if too many handlers of the connection wait already, `Overloaded` if no
 /// thread can be had.
 pub(crate) fn before_wait() -> Result<(), Error> {
-    let seat = SEAT.with_borrow(Option::clone);
-    let Some(seat) = seat else {
+    let Some(seat) = look(Rc::clone) else {
         return Ok(());
     };
     if !seat.handling.get() || seat.handed_over.get() {

@@ -17,6 +17,8 @@ pub(super) struct Registry {
     pub(super) addresses: Sets<Address>,
     pub(super) names: HashMap<Arc<str>, Session>,
     pub(super) groups: Sets<Arc<str>>,
+    /// Sessions that are out of all this, until their last steps are done.
+    pub(super) leaving: Vec<Session>,
     /// The figures of sessions that are over, and the peaks.
     pub(super) past: Stats,
 }
@@ -29,6 +31,7 @@ impl Registry {
             addresses: Sets::default(),
             names: HashMap::new(),
             groups: Sets::default(),
+            leaving: Vec::new(),
             past,
         }
     }

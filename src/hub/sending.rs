@@ -12,6 +12,7 @@ use crate::session::Session;
 
 /// How a message to many went: each session it was meant for is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// Sessions that have it in their queue.
     pub queued: usize,

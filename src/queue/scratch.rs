@@ -10,13 +10,13 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Runs `use_it` with an empty buffer.
+/// Runs `use_it` with an empty buffer. In what a thread drops at its end it is a new one.
 pub(crate) fn with<R>(use_it: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    let mut buffer = SPARE.take();
+    let mut buffer = SPARE.try_with(Cell::take).unwrap_or_default();
     buffer.clear();
     let result = use_it(&mut buffer);
     if buffer.capacity() <= KEEP {
-        SPARE.set(buffer);
+        let _ = SPARE.try_with(|spare| spare.set(buffer));
     }
     result
 }

@@ -12,40 +12,56 @@ type Value = Arc<dyn Any + Send + Sync>;
 
 /// The values of one session. No user code runs under the lock, not even a value's `drop`.
 #[derive(Default)]
-pub(super) struct Data(RwLock<HashMap<TypeId, Value>>);
+pub(super) struct Data(RwLock<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    values: HashMap<TypeId, Value>,
+    /// Nothing is kept any more: a value that holds its session would never be dropped.
+    is_over: bool,
+}
 
 impl Data {
     fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let value = self.0.read().get(&TypeId::of::<T>()).cloned();
+        let value = self.0.read().values.get(&TypeId::of::<T>()).cloned();
         value.and_then(|value| value.downcast().ok())
     }
 
     fn replace<T: Send + Sync + 'static>(&self, value: Option<T>) -> Option<Arc<T>> {
         let id = TypeId::of::<T>();
+        // Made before the lock is taken, and so dropped after it is given back.
+        let value: Option<Value> = value.map(|value| Arc::new(value) as Value);
+        let mut kept = self.0.write();
         let old = match value {
-            Some(value) => {
-                let value: Value = Arc::new(value);
-                self.0.write().insert(id, value)
-            }
-            None => self.0.write().remove(&id),
+            Some(value) if !kept.is_over => kept.values.insert(id, value),
+            _ => kept.values.remove(&id),
         };
         old.and_then(|old| old.downcast().ok())
     }
 
     fn insert_if_missing<T: Send + Sync + 'static>(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
-        let kept: Value = self
-            .0
-            .write()
-            .entry(TypeId::of::<T>())
-            .or_insert_with(|| value.clone())
-            .clone();
-        kept.downcast().unwrap_or(value)
+        let mut kept = self.0.write();
+        if kept.is_over {
+            return value;
+        }
+        let entry = kept.values.entry(TypeId::of::<T>());
+        let there = entry.or_insert_with(|| value.clone()).clone();
+        drop(kept);
+        there.downcast().unwrap_or(value)
+    }
+
+    /// Nothing is kept from now on; the answer is what was.
+    fn end(&self) -> HashMap<TypeId, Value> {
+        let mut kept = self.0.write();
+        kept.is_over = true;
+        std::mem::take(&mut kept.values)
     }
 }
 
 /// Values of the application's own, one of each type, shared by all handles of the session. They
-/// are dropped after the closed event, so that one that holds its session keeps nothing alive.
+/// are dropped after the closed event, so that one that holds its session keeps nothing alive;
+/// from then on none is kept.
 impl Session {
     /// The value of this type, if there is one.
     pub fn data<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
@@ -72,7 +88,8 @@ impl Session {
 
     /// The session is over and its closed event has run.
     pub(crate) fn clear_data(&self) {
-        let values = std::mem::take(&mut *self.attached.data.0.write());
-        drop(values);
+        for value in self.attached.data.end().into_values() {
+            self.connection.guard(|| drop(value));
+        }
     }
 }

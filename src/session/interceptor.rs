@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Session;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, caught};
 use crate::message::{Kind, MessageRef, Metadata, MetadataRef, OwnedRoute, Route};
 use crate::status::Status;
 
@@ -14,7 +14,8 @@ use crate::status::Status;
 ///
 /// Several may be given to a builder: [`before`](Interceptor::before) runs in their order,
 /// [`after`](Interceptor::after) in the reverse one. Both run on the thread of the handler or
-/// caller, without any lock held, and must not wait.
+/// caller, without any lock held, and must not wait. A panic is counted and goes no further; in
+/// `before` it refuses with status [`HANDLER_PANICKED`](Status::HANDLER_PANICKED).
 ///
 /// ```
 /// use std::time::Duration;
@@ -133,7 +134,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Asks all interceptors of the session. One that refuses ends it for those before it.
+    /// Asks all interceptors of the session. One that refuses, or panics, ends it for those
+    /// before it.
     pub(crate) fn begin(self) -> Result<Watched, Status> {
         let interceptors = &self.session.attached.interceptors.0;
         if interceptors.is_empty() {
@@ -149,7 +151,11 @@ impl<'a> Exchange<'a> {
             begun: Instant::now(),
         });
         for (passed, interceptor) in interceptors.iter().enumerate() {
-            if let Err(status) = interceptor.before(&self) {
+            let answer = caught(|| interceptor.before(&self)).unwrap_or_else(|| {
+                self.session.connection.count_panic();
+                Err(panicked())
+            });
+            if let Err(status) = answer {
                 intercepted.tell(passed, status.code(), None);
                 return Err(status);
             }
@@ -176,7 +182,8 @@ impl Intercepted {
         };
         let interceptors = &self.session.attached.interceptors.0;
         for interceptor in interceptors.iter().take(passed).rev() {
-            interceptor.after(&exchange, &outcome);
+            let connection = &self.session.connection;
+            connection.guard(|| interceptor.after(&exchange, &outcome));
         }
     }
 
@@ -191,6 +198,10 @@ impl Intercepted {
         let status = error.map_or(Status::OK, |error| Status::from(error.clone()).code());
         self.tell(usize::MAX, status, error);
     }
+}
+
+fn panicked() -> Status {
+    Status::new(Status::HANDLER_PANICKED, "an interceptor panicked")
 }
 
 /// Why a call of this side was not sent.

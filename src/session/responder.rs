@@ -11,6 +11,7 @@ use crate::message::{Metadata, MetadataRef};
 use crate::status::{Status, StatusRef};
 
 /// The duty to answer one call. Dropping it answers status [`Status::NO_REPLY`].
+#[must_use = "dropping it answers the call with status NO_REPLY"]
 pub struct Responder {
     connection: Arc<Connection>,
     sequence: u32,

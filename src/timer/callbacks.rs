@@ -24,7 +24,6 @@ impl Callbacks {
             return;
         }
         let (sender, receiver) = unbounded::<Job>();
-        let _ = sender.send(job);
         let spawned = thread::Builder::new()
             .name("trunkline-calls".into())
             .spawn(move || {
@@ -33,9 +32,10 @@ impl Callbacks {
                     let _ = caught(job);
                 }
             });
-        // Without a thread the job, and with it the callback, is dropped; the next one tries
-        // again.
+        // Without a thread the job, and with it the callback, is dropped, after the lock; the
+        // next one tries again.
         if spawned.is_ok() {
+            let _ = sender.send(job);
             *jobs = Some(sender);
         }
     }

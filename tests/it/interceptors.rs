@@ -1,5 +1,7 @@
 //! Code around handlers and outgoing calls.
 
+mod panics;
+
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -246,37 +248,6 @@ fn a_refused_call_of_this_side_is_not_sent() {
         assert!(!error.is_retryable() && !error.maybe_executed());
         client.call("/call", "").unwrap();
         assert_eq!(server.stats().calls_received, 1);
-    });
-}
-
-/// Panics where it is told to.
-struct Panics;
-
-impl Interceptor for Panics {
-    fn before(&self, exchange: &Exchange<'_>) -> Result<(), Status> {
-        assert_ne!(exchange.metadata.get("panic"), Some("before"));
-        Ok(())
-    }
-
-    fn after(&self, exchange: &Exchange<'_>, _: &Outcome<'_>) {
-        assert_ne!(exchange.metadata.get("panic"), Some("after"));
-    }
-}
-
-#[test]
-fn a_panic_of_an_interceptor_does_not_end_the_session() {
-    within(LIMIT, || {
-        let server = Server::builder()
-            .intercept(Panics)
-            .on_call("/call", |_, _| "fine");
-        let (server, client) = connect(server, Client::builder());
-        let before = client.request("/call").meta("panic", "before").call("");
-        let status = before.unwrap_err().status().cloned().unwrap();
-        assert_eq!(status.code(), Status::HANDLER_PANICKED);
-        let after = client.request("/call").meta("panic", "after").call("");
-        assert_eq!(after.unwrap().body(), b"fine");
-        assert_eq!(client.call("/call", "").unwrap().body(), b"fine");
-        assert_eq!(server.stats().panics, 2);
     });
 }
 

@@ -10,6 +10,9 @@ use trunkline::{Client, CloseReason, Server, Status};
 
 use crate::support::{LIMIT, RawPeer, eventually, frame, tcp_address, within};
 
+/// The logger panics at a record with this route.
+const LOGGER_PANICS: &str = "/log-records/logger-panics";
+
 /// Keeps what the crate records; all tests of this process share it.
 struct Keeper(Mutex<Vec<(String, Level, String)>>);
 
@@ -22,6 +25,7 @@ impl Log for Keeper {
     }
 
     fn log(&self, record: &Record<'_>) {
+        assert!(!record.args().to_string().contains(LOGGER_PANICS));
         let kept = (
             record.target().to_owned(),
             record.level(),
@@ -156,5 +160,24 @@ fn peers_that_break_the_protocol_write_few_lines() {
         let all = KEEPER.all();
         let with_body = all.iter().find(|(_, _, text)| text.contains("never to be"));
         assert_eq!(with_body, None);
+    });
+}
+
+#[test]
+fn a_logger_that_panics_ends_no_session() {
+    keep();
+    within(LIMIT, || {
+        let server = Server::builder()
+            .on_call(LOGGER_PANICS, |_, _| -> () { panic!("as asked") })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let client = Client::connect(server.local_address()).unwrap();
+        for _ in 0..2 {
+            let call = client.request(LOGGER_PANICS).timeout(LIMIT / 4);
+            let error = call.call("").unwrap_err();
+            assert_eq!(error.status().unwrap().code(), Status::HANDLER_PANICKED);
+        }
+        let report = client.shutdown(LIMIT / 4).unwrap();
+        assert_eq!(report.reason, CloseReason::Clean);
     });
 }

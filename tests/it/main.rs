@@ -25,6 +25,7 @@ mod framing;
 mod golden;
 mod guide;
 mod handlers;
+mod handles;
 mod hostile;
 mod hostile_peers;
 mod house;

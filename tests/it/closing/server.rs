@@ -218,3 +218,26 @@ fn a_stop_ends_handshakes_at_once_and_tells_those_who_are_about_to_connect() {
         }
     });
 }
+
+#[test]
+fn a_shutdown_waits_for_a_closed_event_that_has_begun_and_its_panic_is_counted() {
+    within(LIMIT, || {
+        let (sender, begun) = mpsc::channel();
+        let (done, is_done) = mpsc::channel();
+        let server = Server::builder()
+            .on_closed(move |_, _| {
+                sender.send(()).unwrap();
+                thread::sleep(millis(200));
+                done.send(()).unwrap();
+                panic!("as asked");
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        Client::connect(server.local_address()).unwrap().close();
+        begun.recv().unwrap();
+        assert!(server.hub().is_empty());
+        let report = server.shutdown(LIMIT).unwrap();
+        assert_eq!(is_done.try_recv(), Ok(()));
+        assert_eq!((report.sessions, server.stats().panics), (0, 1));
+    });
+}

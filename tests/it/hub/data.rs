@@ -135,3 +135,48 @@ fn a_value_that_holds_its_session_is_there_in_the_closed_event_and_dropped_after
         assert!(read.try_recv().is_err());
     });
 }
+
+#[test]
+fn after_the_end_of_its_session_no_value_is_kept() {
+    within(Duration::from_secs(30), || {
+        let server = server();
+        let (client, session) = connected(&server);
+        client.shutdown(LIMIT).unwrap();
+        session.wait_closed(LIMIT).unwrap();
+        let alive = Arc::new(());
+        let circle = || Circle {
+            session: session.clone(),
+            alive: alive.clone(),
+        };
+        assert!(session.set_data(circle()).is_none());
+        assert!(session.data::<Circle>().is_none());
+        assert!(Arc::ptr_eq(&session.data_or_else(circle).alive, &alive));
+        assert_eq!(Arc::strong_count(&alive), 1);
+    });
+}
+
+/// Counts its drop, and panics there.
+struct Sore<const N: usize>(Arc<AtomicUsize>);
+
+impl<const N: usize> Drop for Sore<N> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        panic!("as asked");
+    }
+}
+
+#[test]
+fn a_value_that_panics_when_it_is_dropped_keeps_no_other_alive() {
+    within(Duration::from_secs(30), || {
+        let server = server();
+        let (client, session) = connected(&server);
+        let drops = Arc::new(AtomicUsize::new(0));
+        session.set_data(Sore::<1>(drops.clone()));
+        session.set_data(Sore::<2>(drops.clone()));
+        session.set_data(Sore::<3>(drops.clone()));
+        client.close();
+        session.wait_closed(LIMIT).unwrap();
+        assert_eq!(drops.load(Ordering::SeqCst), 3);
+        assert_eq!(session.stats().panics, 3);
+    });
+}

@@ -21,11 +21,9 @@ fn groups(hub: &Hub) -> Vec<String> {
 }
 
 fn sent(queued: usize, full: usize, closed: usize) -> Sent {
-    Sent {
-        queued,
-        full,
-        closed,
-    }
+    let mut sent = Sent::default();
+    (sent.queued, sent.full, sent.closed) = (queued, full, closed);
+    sent
 }
 
 #[test]

@@ -68,6 +68,22 @@ fn who_waits_at_a_client_returns_when_the_peer_resets_or_the_client_is_dropped()
 }
 
 #[test]
+fn an_inbox_has_ended_when_a_shutdown_returns() {
+    within(LIMIT, || {
+        for _ in 0..100 {
+            let server = Server::builder().inbox(4).bind("127.0.0.1:0").unwrap();
+            let client = Client::builder().inbox(4);
+            let client = client.connect(server.local_address()).unwrap();
+            client.shutdown(LIMIT).unwrap();
+            server.shutdown(LIMIT).unwrap();
+            for inbox in [client.inbox().unwrap(), server.inbox().unwrap()] {
+                assert_eq!(inbox.try_recv().unwrap_err().kind(), ErrorKind::Closed);
+            }
+        }
+    });
+}
+
+#[test]
 fn the_inbox_of_a_server_outlives_its_sessions_and_ends_with_the_last_after_the_server() {
     within(LIMIT, || {
         let ends: [fn(Server); 2] = [|server| drop(server.shutdown(LIMIT)), drop];
@@ -140,6 +156,20 @@ fn what_nobody_can_receive_any_more_is_dropped_and_holds_no_close_up() {
         let report = client.wait_closed(LIMIT).unwrap();
         assert!(report.error.is_none(), "{report}");
         assert_eq!(report.confirmed.messages, 11);
+    });
+}
+
+#[test]
+fn a_call_in_the_inbox_of_a_client_that_is_dropped_is_answered() {
+    within(LIMIT, || {
+        let (_server, client, session) = with_inbox(4, Limits::default());
+        let pending = session.request(ASK).start(()).unwrap();
+        let inbox = client.inbox().unwrap();
+        assert!(eventually(LIMIT, || inbox.len() == 1));
+        drop((inbox, client));
+        let error = pending.wait().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Status, "{error}");
+        assert_eq!(error.status().unwrap().code(), Status::NO_REPLY);
     });
 }
 
