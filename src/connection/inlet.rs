@@ -63,7 +63,9 @@ impl InboxRoom {
     /// This thread receives from the inbox: while it waits for a call, the messages wait for it.
     pub(crate) fn received_here(self: &Arc<Self>) {
         if !self.is_emptied_here() {
-            RECEIVES_FROM.with_borrow_mut(|rooms| {
+            // A thread that ends has nothing more to note.
+            let _ = RECEIVES_FROM.try_with(|rooms| {
+                let mut rooms = rooms.borrow_mut();
                 rooms.retain(|room| room.strong_count() > 0);
                 rooms.push(Arc::downgrade(self));
             });
@@ -72,10 +74,11 @@ impl InboxRoom {
 
     /// Whether this thread receives from the inbox.
     fn is_emptied_here(&self) -> bool {
-        RECEIVES_FROM.with_borrow(|rooms| {
-            let mut rooms = rooms.iter();
-            rooms.any(|room| std::ptr::eq(room.as_ptr(), self))
-        })
+        let found = RECEIVES_FROM.try_with(|rooms| {
+            let rooms = rooms.borrow();
+            rooms.iter().any(|room| std::ptr::eq(room.as_ptr(), self))
+        });
+        found.unwrap_or(false)
     }
 
     /// Whether this thread runs a handler of a session whose messages go to this inbox.

@@ -33,6 +33,13 @@ thread_local! {
     static GATHERING: Cell<usize> = const { Cell::new(0) };
 }
 
+/// What is so in the seat of this thread. A thread that ends, and sends from the `drop` of a value
+/// that it kept, has none.
+fn with_seat<R>(look: impl FnOnce(&Seat) -> R) -> Option<R> {
+    let seen = SEAT.try_with(|seat| seat.borrow().as_deref().map(look));
+    seen.ok().flatten()
+}
+
 fn address(connection: &Connection) -> usize {
     std::ptr::from_ref(connection).addr()
 }
@@ -91,18 +98,16 @@ pub(super) fn gathers(connection: &Connection) -> bool {
 
 /// Whether this thread runs a handler or callback of any connection.
 pub(crate) fn is_handling() -> bool {
-    SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|seat| seat.handling.get()))
+    with_seat(|seat| seat.handling.get()).unwrap_or(false)
 }
 
 /// The call on this connection that this thread's handler serves.
 pub(super) fn parent_on(connection: &Connection) -> Option<u32> {
-    SEAT.with_borrow(|seat| {
-        let seat = seat.as_ref()?;
-        match std::ptr::eq(&*seat.connection, connection) {
-            true => seat.serving.get(),
-            false => None,
-        }
+    with_seat(|seat| match std::ptr::eq(&*seat.connection, connection) {
+        true => seat.serving.get(),
+        false => None,
     })
+    .flatten()
 }
 
 /// Whether this thread runs a handler of this connection.
@@ -112,10 +117,7 @@ pub(crate) fn is_handler_of(connection: &Connection) -> bool {
 
 /// Whether this thread runs a handler of such a connection.
 pub(super) fn is_handler_where(is_such: impl FnOnce(&Connection) -> bool) -> bool {
-    SEAT.with_borrow(|seat| {
-        let seat = seat.as_ref();
-        seat.is_some_and(|seat| seat.handling.get() && is_such(&seat.connection))
-    })
+    with_seat(|seat| seat.handling.get() && is_such(&seat.connection)).unwrap_or(false)
 }
 
 /// This thread is about to wait: if it reads a connection, another thread takes that over.
@@ -124,8 +126,7 @@ pub(super) fn is_handler_where(is_such: impl FnOnce(&Connection) -> bool) -> boo
 /// `WouldDeadlock` if too many handlers of the connection wait already, `Overloaded` if no
 /// thread can be had.
 pub(crate) fn before_wait() -> Result<(), Error> {
-    let seat = SEAT.with_borrow(Option::clone);
-    let Some(seat) = seat else {
+    let Ok(Some(seat)) = SEAT.try_with(|seat| seat.borrow().clone()) else {
         return Ok(());
     };
     if !seat.handling.get() || seat.handed_over.get() {

@@ -96,8 +96,8 @@ thread_local! {
 impl Waiter {
     /// A fresh waiter, reused if this thread has one to spare.
     pub(crate) fn take() -> Arc<Waiter> {
-        let spare = SPARE.with_borrow_mut(Vec::pop);
-        let mut waiter = spare.unwrap_or_default();
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+        let mut waiter = spare.ok().flatten().unwrap_or_default();
         match Arc::get_mut(&mut waiter) {
             Some(fresh) => {
                 fresh.state = AtomicU8::new(OPEN);
@@ -117,7 +117,9 @@ impl Waiter {
 
     /// Keeps a waiter for this thread's next call.
     pub(crate) fn give_back(waiter: Arc<Waiter>) {
-        SPARE.with_borrow_mut(|spare| {
+        // A thread that ends keeps none.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
             if spare.len() < 4 {
                 spare.push(waiter);
             }

@@ -1,5 +1,6 @@
 //! A buffer per thread for encoding. It is taken out while user code runs, so that code which
-//! sends from within an encoder only costs an allocation.
+//! sends from within an encoder only costs an allocation; as does what sends while its thread
+//! ends, from the `drop` of a value that the thread kept.
 
 use std::cell::Cell;
 
@@ -12,11 +13,12 @@ thread_local! {
 
 /// Runs `use_it` with an empty buffer.
 pub(crate) fn with<R>(use_it: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    let mut buffer = SPARE.take();
+    let mut buffer = SPARE.try_with(Cell::take).unwrap_or_default();
     buffer.clear();
     let result = use_it(&mut buffer);
     if buffer.capacity() <= KEEP {
-        SPARE.set(buffer);
+        // A thread that ends keeps none.
+        let _ = SPARE.try_with(|spare| spare.set(buffer));
     }
     result
 }

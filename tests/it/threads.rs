@@ -1,5 +1,7 @@
 //! Threads, descriptors and memory: what a connection takes, it gives back.
 
+mod ending;
+
 use std::io::Read;
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
