@@ -190,7 +190,7 @@ impl Dispatch for Router {
                 context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
             }
         }
-        connection.guard(|| context.end());
+        context.end();
         true
     }
 

@@ -188,12 +188,12 @@ impl Source {
             _ => connection.wait_for_place(wire_bytes),
         };
         if let (Kind::Push, Some(watched)) = (message.kind, &watched) {
-            connection.guard(|| watched.answered(Status::OK));
+            watched.answered(Status::OK);
         }
         let Some(received) = Received::new(session, message, wire_bytes, watched.clone()) else {
             connection.reply_status(message.sequence, TOO_MANY_CALLS, MetadataRef::EMPTY);
             if let Some(watched) = watched {
-                connection.guard(|| watched.answered(Status::OVERLOADED));
+                watched.answered(Status::OVERLOADED);
             }
             return;
         };

@@ -1,6 +1,7 @@
 //! Code of the application's own around every handler and every outgoing call.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,10 @@ use crate::status::Status;
 /// Several may be given to a builder: [`before`](Interceptor::before) runs in their order,
 /// [`after`](Interceptor::after) in the reverse one. Both run on the thread of the handler or
 /// caller, without any lock held, and must not wait.
+///
+/// A panic in `before` is as one in the handler: the caller gets
+/// [`HANDLER_PANICKED`](Status::HANDLER_PANICKED), and a call of this side panics. One in `after`
+/// is counted and goes no further. The other interceptors are told as ever.
 ///
 /// ```
 /// use std::time::Duration;
@@ -133,7 +138,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Asks all interceptors of the session. One that refuses ends it for those before it.
+    /// Asks all interceptors of the session. One that refuses ends it for those before it, and so
+    /// does one that panics.
     pub(crate) fn begin(self) -> Result<Watched, Status> {
         let interceptors = &self.session.attached.interceptors.0;
         if interceptors.is_empty() {
@@ -149,9 +155,16 @@ impl<'a> Exchange<'a> {
             begun: Instant::now(),
         });
         for (passed, interceptor) in interceptors.iter().enumerate() {
-            if let Err(status) = interceptor.before(&self) {
-                intercepted.tell(passed, status.code(), None);
-                return Err(status);
+            match catch_unwind(AssertUnwindSafe(|| interceptor.before(&self))) {
+                Ok(Ok(())) => {}
+                Ok(Err(status)) => {
+                    intercepted.tell(passed, status.code(), None);
+                    return Err(status);
+                }
+                Err(panic) => {
+                    intercepted.tell(passed, Status::HANDLER_PANICKED, None);
+                    resume_unwind(panic);
+                }
             }
         }
         Ok(Some(intercepted))
@@ -159,7 +172,8 @@ impl<'a> Exchange<'a> {
 }
 
 impl Intercepted {
-    /// Tells the interceptors, of which so many have let it pass.
+    /// Tells the interceptors, of which so many have let it pass. The panic of one is counted and
+    /// goes no further: an answer may be dropped where another panic is under way.
     fn tell(&self, passed: usize, status: i32, error: Option<&Error>) {
         let exchange = Exchange {
             session: &self.session,
@@ -176,7 +190,8 @@ impl Intercepted {
         };
         let interceptors = &self.session.attached.interceptors.0;
         for interceptor in interceptors.iter().take(passed).rev() {
-            interceptor.after(&exchange, &outcome);
+            let connection = &self.session.connection;
+            connection.guard(|| interceptor.after(&exchange, &outcome));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Code around handlers and outgoing calls.
 
+mod panics;
+
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
