@@ -12,40 +12,49 @@ type Value = Arc<dyn Any + Send + Sync>;
 
 /// The values of one session. No user code runs under the lock, not even a value's `drop`.
 #[derive(Default)]
-pub(super) struct Data(RwLock<HashMap<TypeId, Value>>);
+pub(super) struct Data(RwLock<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    values: HashMap<TypeId, Value>,
+    /// The closed event has run: what comes now would keep itself alive if it held its session.
+    is_over: bool,
+}
 
 impl Data {
     fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        let value = self.0.read().get(&TypeId::of::<T>()).cloned();
+        let value = self.0.read().values.get(&TypeId::of::<T>()).cloned();
         value.and_then(|value| value.downcast().ok())
     }
 
     fn replace<T: Send + Sync + 'static>(&self, value: Option<T>) -> Option<Arc<T>> {
         let id = TypeId::of::<T>();
-        let old = match value {
-            Some(value) => {
-                let value: Value = Arc::new(value);
-                self.0.write().insert(id, value)
-            }
-            None => self.0.write().remove(&id),
+        let value = value.map(|value| Arc::new(value) as Value);
+        let mut kept = self.0.write();
+        let old = match &value {
+            Some(value) if !kept.is_over => kept.values.insert(id, value.clone()),
+            _ => kept.values.remove(&id),
         };
+        drop(kept);
         old.and_then(|old| old.downcast().ok())
     }
 
     fn insert_if_missing<T: Send + Sync + 'static>(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
-        let kept: Value = self
-            .0
-            .write()
-            .entry(TypeId::of::<T>())
-            .or_insert_with(|| value.clone())
-            .clone();
-        kept.downcast().unwrap_or(value)
+        let mut kept = self.0.write();
+        if kept.is_over {
+            return value;
+        }
+        let place = kept.values.entry(TypeId::of::<T>());
+        let found: Value = place.or_insert_with(|| value.clone()).clone();
+        drop(kept);
+        found.downcast().unwrap_or(value)
     }
 }
 
 /// Values of the application's own, one of each type, shared by all handles of the session. They
-/// are dropped after the closed event, so that one that holds its session keeps nothing alive.
+/// are dropped after the closed event, so that one that holds its session keeps nothing alive; from
+/// then on none is kept.
 impl Session {
     /// The value of this type, if there is one.
     pub fn data<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
@@ -72,7 +81,12 @@ impl Session {
 
     /// The session is over and its closed event has run.
     pub(crate) fn clear_data(&self) {
-        let values = std::mem::take(&mut *self.attached.data.0.write());
-        drop(values);
+        let mut kept = self.attached.data.0.write();
+        kept.is_over = true;
+        let values = std::mem::take(&mut kept.values);
+        drop(kept);
+        for value in values.into_values() {
+            self.connection.guard(|| drop(value));
+        }
     }
 }

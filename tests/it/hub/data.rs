@@ -135,3 +135,49 @@ fn a_value_that_holds_its_session_is_there_in_the_closed_event_and_dropped_after
         assert!(read.try_recv().is_err());
     });
 }
+
+#[test]
+fn a_value_that_comes_after_the_end_is_not_kept() {
+    within(Duration::from_secs(30), || {
+        let server = server();
+        let (client, _) = connected(&server);
+        client.shutdown(LIMIT).unwrap();
+        let alive = Arc::new(());
+        let circle = || Circle {
+            session: client.session(),
+            alive: alive.clone(),
+        };
+        // The last step of the end is behind the report.
+        assert!(eventually(LIMIT, || {
+            client.set_data(circle());
+            client.data::<Circle>().is_none()
+        }));
+        assert!(Arc::ptr_eq(&client.data_or_else(circle).alive, &alive));
+        assert_eq!(Arc::strong_count(&alive), 1);
+    });
+}
+
+#[test]
+fn a_value_whose_drop_panics_keeps_no_other_alive() {
+    within(Duration::from_secs(30), || {
+        struct Fails;
+        impl Drop for Fails {
+            fn drop(&mut self) {
+                panic!("as asked");
+            }
+        }
+        /// So that among these one comes after the value that fails.
+        struct Other<const N: usize>(#[expect(dead_code)] Arc<()>);
+        let server = server();
+        let alive = Arc::new(());
+        let (client, session) = connected(&server);
+        session.set_data(Fails);
+        session.set_data(Other::<0>(alive.clone()));
+        session.set_data(Other::<1>(alive.clone()));
+        session.set_data(Other::<2>(alive.clone()));
+        session.set_data(Other::<3>(alive.clone()));
+        client.shutdown(LIMIT).unwrap();
+        assert!(eventually(LIMIT, || Arc::strong_count(&alive) == 1));
+        assert!(eventually(LIMIT, || session.stats().panics == 1));
+    });
+}
