@@ -77,6 +77,12 @@ impl Config {
                 limits.sessions_per_address,
                 1,
             ),
+            // A peer says goodbye and confirms what came, and replies cross its cancels.
+            (
+                "limits.control_frames_per_second",
+                limits.control_frames_per_second,
+                16,
+            ),
         ];
         for (key, value, least) in least {
             if value < least {

@@ -76,7 +76,7 @@ pub struct Limits {
     /// Sessions of one server from one IP address, or of one user on Unix sockets. Default 8,192;
     /// embedded 16.
     pub sessions_per_address: u32,
-    /// Control frames and stray replies of one peer in a second. Default 1,000.
+    /// Control frames and stray replies of one peer in a second. Default 1,000. 16 at least.
     /// No honest peer comes near it; beyond it the session is closed.
     pub control_frames_per_second: u32,
 }

@@ -19,6 +19,10 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
     if let Ok(address) = name.parse() {
         return Ok(vec![address]);
     }
+    // No host is called like that: more likely it is a URL, which need not be looked up.
+    if name.contains('/') {
+        return Err(Error::new(ErrorKind::InvalidInput, no_address(name)));
+    }
     // The system's resolver knows no time limit, so it gets a thread of its own.
     let (sender, receiver) = crossbeam::channel::bounded(1);
     let owned = name.to_owned();
@@ -35,15 +39,9 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
             ErrorKind::ConnectFailed,
             format!("{name} has no address"),
         )),
-        Some(Err(source)) if source.kind() == io::ErrorKind::InvalidInput => {
-            Err(Error::with_source(
-                ErrorKind::InvalidInput,
-                format!(
-                    "{name:?} is not an address: HOST:PORT, unix:/PATH or unix:@NAME is expected"
-                ),
-                source,
-            ))
-        }
+        Some(Err(source)) if source.kind() == io::ErrorKind::InvalidInput => Err(
+            Error::with_source(ErrorKind::InvalidInput, no_address(name), source),
+        ),
         Some(Err(source)) => Err(Error::with_source(
             ErrorKind::ConnectFailed,
             format!("{name} cannot be resolved"),
@@ -54,6 +52,10 @@ pub(crate) fn resolve(name: &str, deadline: Option<Instant>) -> Result<Vec<Socke
             format!("looking up {name} took longer than timeouts.connect"),
         )),
     }
+}
+
+fn no_address(name: &str) -> String {
+    format!("{name:?} is not an address: HOST:PORT, unix:/PATH or unix:@NAME is expected")
 }
 
 fn timeout(name: &str) -> Error {

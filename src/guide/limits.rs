@@ -47,7 +47,7 @@
 //! | `inbox_bytes` | 8 MiB | 256 KiB | pushes in the [inbox](crate::Inbox), beside the number that the builder is given; one inbox serves all sessions of a server | the push waits: the backlog fills, then reading pauses |
 //! | `sessions` | 10,000 | 64 | one server; the [thread budget](super::threads#budget) may be less | the connection is refused: the client gets `Overloaded`, the server tells `on_error` |
 //! | `sessions_per_address` | 8,192 | 16 | one server, from one IP address, or of one user on Unix sockets | the same |
-//! | `control_frames_per_second` | 1,000 | 1,000 | control frames and replies to nobody, from one peer | the session ends with `ProtocolAbuse` |
+//! | `control_frames_per_second` | 1,000 | 1,000 | control frames and replies to nobody, from one peer; at least 16 | the session ends with `ProtocolAbuse` |
 //!
 //! # Time limits
 //!

@@ -138,6 +138,9 @@ fn text_that_is_no_address_is_invalid_input() {
             "127.0.0.1:",
             "::1:port",
             "host:99999",
+            "tcp://127.0.0.1:2500",
+            "ipc:///run/app.sock",
+            "/run/app.sock",
         ] {
             let error = Client::connect(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text:?}: {error:?}");

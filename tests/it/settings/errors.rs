@@ -39,6 +39,7 @@ fn a_value_that_cannot_be_is_refused_with_its_key_and_line() {
             &["-1", "0", "'64'", "4294967296", "1.0"],
         ),
         ("limits", "body_bytes", &["15"]),
+        ("limits", "control_frames_per_second", &["0", "15"]),
         (
             "timeouts",
             "call",
