@@ -222,10 +222,12 @@ impl Router {
 
     fn record_panic(&self, message: &MessageRef<'_>) {
         let (kind, route, id) = (message.kind, message.route, self.session.id());
-        let what =
-            format_args!("the handler of a {kind} of route {route} panicked in session {id}");
-        let records = &self.handlers.records;
-        records.write_limited(Topic::Panicked, Some(&self.panics), Instant::now(), what);
+        self.handlers.records.write_limited(
+            Topic::Panicked,
+            Some(&self.panics),
+            Instant::now(),
+            format_args!("the handler of a {kind} of route {route} panicked in session {id}"),
+        );
     }
 }
 

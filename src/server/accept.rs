@@ -212,8 +212,10 @@ impl Shared {
                 self.greeted(&newcomer.socket);
                 if !self.is_stopping() {
                     let peer = &newcomer.peer;
-                    let what = format_args!("the handshake with {peer} failed: {error:#}");
-                    self.handlers.record(Topic::HandshakeFailed, what);
+                    self.handlers.record(
+                        Topic::HandshakeFailed,
+                        format_args!("the handshake with {peer} failed: {error:#}"),
+                    );
                     self.handlers.tell(&error);
                 }
             }

@@ -11,10 +11,7 @@ use rand::{Rng, SeedableRng};
 use trunkline::{Client, CloseReason, CloseReport, ErrorKind, Kind, Server, Session};
 
 use crate::support::proxy::{Event, Path, Proxy};
-use crate::support::{LIMIT, allowed, eventually, frame, is_emulated, millis, tcp_address, within};
-
-/// The promise to those who wait when a connection ends.
-const PROMPT: Duration = Duration::from_millis(500);
+use crate::support::{LIMIT, PROMPT, eventually, frame, is_emulated, millis, tcp_address, within};
 
 /// A body that holds its number, and bytes that follow from it.
 fn body(number: u32, size: usize) -> Vec<u8> {
@@ -240,7 +237,7 @@ fn cut_once(
     let (up, down) = (up.join().unwrap(), down.join().unwrap());
     for sent in [&up, &down] {
         let late = sent.returned.saturating_duration_since(cut);
-        assert!(late < allowed(PROMPT), "{what}: somebody waited {late:?}");
+        assert!(late < PROMPT, "{what}: somebody waited {late:?}");
     }
     // What had come before the cut is still handled.
     for end in [&client_end, &server_end] {
@@ -362,7 +359,7 @@ fn a_cut_in_the_handshake_fails_the_connect_and_leaves_no_session() {
                 ErrorKind::Disconnected,
                 "after {after}: {error:?}"
             );
-            assert!(start.elapsed() < allowed(PROMPT));
+            assert!(start.elapsed() < PROMPT);
             assert!(error.is_retryable());
         }
         assert_eq!(opened.load(Ordering::SeqCst), 0);

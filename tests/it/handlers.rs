@@ -5,7 +5,7 @@ mod callbacks;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use trunkline::{
     Client, CodecId, ErrorKind, Kind, Limits, Replied, Responder, Route, Server, ServerBuilder,
@@ -531,13 +531,10 @@ fn a_slow_handler_does_not_hold_back_an_earlier_answer() {
                 .zip([1, 2])
                 .flat_map(|(route, sequence)| call_by_name(route, 2 * round + sequence))
                 .collect();
-            let sent = Instant::now();
             peer.send(&calls);
             assert_eq!(peer.next().unwrap().body, b"quick");
-            let took = sent.elapsed();
             go.send(()).unwrap();
             assert_eq!(peer.next().unwrap().body, b"slow");
-            assert!(took < millis(500), "the first answer took {took:?}");
         }
     });
 }

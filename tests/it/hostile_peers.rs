@@ -15,7 +15,7 @@ use trunkline::protocol::native::handshake::{Welcome, preface};
 use trunkline::{Client, Error, ErrorKind, Kind, Limits, Server, ServerBuilder, Status, Timeouts};
 
 use crate::support::{
-    LIMIT, RawPeer, STARTS_A_PROCESS, child, child_role, eventually, frame, is_end,
+    LIMIT, PROMPT, RawPeer, STARTS_A_PROCESS, child, child_role, eventually, frame, is_end,
     left_out_under_emulation, millis, opening, resident_bytes, tcp_address, within,
 };
 
@@ -72,7 +72,7 @@ impl Witness {
         let (calls, longest) = self.thread.join().unwrap();
         assert!(calls > 0);
         assert!(
-            longest < SECOND,
+            longest < PROMPT,
             "a call of another session took {longest:?}"
         );
     }
@@ -103,7 +103,7 @@ fn a_hostile_frame_length_ends_only_its_own_connection() {
             peer.call(1, 0x0001_0000, b"fine so far");
             assert_eq!(peer.next().unwrap().body, b"fine so far");
             peer.send(&length.to_le_bytes());
-            assert!(peer.is_closed_within(SECOND), "length {length}");
+            assert!(peer.is_closed_within(LIMIT), "length {length}");
             let text = reported(&errors, kind);
             if kind == ErrorKind::FrameTooLarge {
                 let size = (u64::from(length) + 4).to_string();
@@ -181,7 +181,7 @@ fn random_bytes_end_nothing_but_their_own_connection() {
         let mut timeouts = Timeouts::default();
         timeouts.frame = millis(300);
         timeouts.lowest_rate = u32::MAX;
-        timeouts.handshake = millis(300);
+        timeouts.handshake = SECOND;
         let (server, _errors) = echo_server(timeouts);
         let witness = Witness::start(&server);
         let mut peers = Vec::new();
@@ -205,7 +205,7 @@ fn random_bytes_end_nothing_but_their_own_connection() {
         }
         let only_the_witness = || server.hub().len() == 1;
         // Whole frames of unknown kinds keep their connection; those leave by themselves.
-        thread::sleep(millis(500));
+        thread::sleep(millis(1200));
         drop(peers);
         assert!(
             eventually(LIMIT, only_the_witness),
@@ -238,7 +238,7 @@ fn a_frame_that_drips_in_is_cut_off_at_its_deadline() {
         });
         assert!(peer.is_closed_within(LIMIT));
         let took = start.elapsed();
-        assert!(took > millis(900) && took < millis(1600), "{took:?}");
+        assert!(took > millis(900) && took < SECOND + PROMPT, "{took:?}");
         let text = reported(&errors, ErrorKind::FrameTimeout);
         assert!(text.contains("timeouts.frame = 1s"), "{text}");
         witness.was_served();
@@ -248,12 +248,9 @@ fn a_frame_that_drips_in_is_cut_off_at_its_deadline() {
 
 #[test]
 fn handshakes_that_never_end_are_cut_off_and_hold_up_nobody() {
-    if left_out_under_emulation("a hundred connections take longer than their second") {
-        return;
-    }
     within(Duration::from_secs(20), || {
         let mut timeouts = Timeouts::default();
-        timeouts.handshake = SECOND;
+        timeouts.handshake = 3 * SECOND;
         let (server, errors) = echo_server(timeouts);
         let address = tcp_address(&server);
         let witness = Witness::start(&server);
@@ -274,14 +271,18 @@ fn handshakes_that_never_end_are_cut_off_and_hold_up_nobody() {
             }
             sent
         });
-        let connecting = Instant::now();
         let client = Client::connect(address).unwrap();
         client.call(1, b"").unwrap();
-        let took = connecting.elapsed();
-        assert!(took < millis(500), "a good client connected in {took:?}");
+        for mut stream in &silent {
+            stream.set_nonblocking(true).unwrap();
+            let error = stream
+                .read(&mut [0; 64])
+                .expect_err("a good client had to wait");
+            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
+            stream.set_nonblocking(false).unwrap();
+        }
         for mut stream in silent {
-            let left = (2 * SECOND).saturating_sub(start.elapsed());
-            stream.set_read_timeout(Some(left.max(millis(1)))).unwrap();
+            stream.set_read_timeout(Some(LIMIT)).unwrap();
             let ended = match stream.read(&mut [0; 64]) {
                 Ok(0) => true,
                 Err(error) => is_end(&error),
@@ -289,11 +290,11 @@ fn handshakes_that_never_end_are_cut_off_and_hold_up_nobody() {
             };
             assert!(ended, "a silent peer is there after {:?}", start.elapsed());
         }
-        assert!(start.elapsed() > millis(900));
-        assert!(trickling.join().unwrap() < 30);
+        assert!(start.elapsed() > millis(2_900));
+        assert!(trickling.join().unwrap() < opening().len());
         for _ in 0..101 {
             let text = reported(&errors, ErrorKind::Timeout);
-            assert!(text.contains("timeouts.handshake = 1s"), "{text}");
+            assert!(text.contains("timeouts.handshake = 3s"), "{text}");
         }
         witness.was_served();
     });
@@ -425,7 +426,7 @@ fn a_flood_of_metadata_is_refused() {
                 // The server may close before it has read all.
                 let _ = peer.stream.write_all(slice);
             }
-            assert!(peer.is_closed_within(SECOND));
+            assert!(peer.is_closed_within(LIMIT));
             let text = reported(&errors, ErrorKind::Malformed);
             assert!(text.contains(limit), "{text}");
         }
@@ -438,19 +439,17 @@ fn a_flood_of_metadata_is_refused() {
     });
 }
 
-/// Sends the same bytes again and again without reading; how long until the peer closed.
-fn flood(address: SocketAddr, bytes: &[u8], times: usize, limit: Duration) -> Duration {
+/// Sends the same bytes again and again without reading, until the peer closes.
+fn flood(address: SocketAddr, bytes: &[u8], times: usize) {
     let mut peer = RawPeer::dial(address);
-    let start = Instant::now();
-    peer.stream.set_write_timeout(Some(limit)).unwrap();
+    peer.stream.set_write_timeout(Some(LIMIT)).unwrap();
     for _ in 0..times {
         if peer.stream.write_all(bytes).is_err() {
             break;
         }
     }
     // Looks only whether it is closed, so what was sent to it stays unread until here.
-    assert!(peer.is_closed_within(limit), "the flood is let go on");
-    start.elapsed()
+    assert!(peer.is_closed_within(LIMIT), "the flood is let go on");
 }
 
 #[test]
@@ -459,8 +458,7 @@ fn a_flood_of_pings_is_cut_off() {
         let (server, errors) = echo_server(Timeouts::default());
         let witness = Witness::start(&server);
         let pings = frame(Kind::Ping, 0, 0, b"").repeat(200);
-        let took = flood(tcp_address(&server), &pings, 1000, 2 * SECOND);
-        assert!(took < 2 * SECOND, "{took:?}");
+        flood(tcp_address(&server), &pings, 1000);
         let text = reported(&errors, ErrorKind::ProtocolAbuse);
         assert!(
             text.contains("limits.control_frames_per_second = 1000"),
@@ -482,8 +480,7 @@ fn floods_of_other_frames_that_cost_nothing_are_cut_off() {
             frame(Kind::Cancel, 0, 0x0001_0000, b""),
             unknown,
         ] {
-            let took = flood(tcp_address(&server), &abuse.repeat(200), 1000, 2 * SECOND);
-            assert!(took < 2 * SECOND, "{took:?}");
+            flood(tcp_address(&server), &abuse.repeat(200), 1000);
             reported(&errors, ErrorKind::ProtocolAbuse);
         }
         witness.was_served();
@@ -533,20 +530,20 @@ fn memory_grows_with_what_comes_and_not_with_what_is_announced() {
     peer.send(&announced);
     thread::sleep(millis(300));
     grown("a frame of 16 MiB that is announced", 1 << 20);
-    assert!(peer.is_closed_within(SECOND));
+    assert!(peer.is_closed_within(LIMIT));
     let took = start.elapsed();
-    assert!(took > millis(450) && took < millis(1000), "{took:?}");
+    assert!(took > millis(450) && took < PROMPT, "{took:?}");
     reported(&errors, ErrorKind::FrameTimeout);
 
     let pings = frame(Kind::Ping, 0, 0, b"").repeat(200);
-    flood(address, &pings, 1000, 2 * SECOND);
+    flood(address, &pings, 1000);
     reported(&errors, ErrorKind::ProtocolAbuse);
     grown("200,000 pings", 1 << 20);
 
     // Calls whose replies are not read: bounded by the queue and its reserve, then the peer
     // is cut off by its write limit or for the abuse.
     let calls = frame(Kind::Call, 1, 0x0001_0000, &[0; 100]).repeat(200);
-    flood(address, &calls, 5000, 8 * SECOND);
+    flood(address, &calls, 5000);
     let error = errors.recv_timeout(LIMIT).unwrap();
     assert!(
         matches!(error.kind(), ErrorKind::Timeout | ErrorKind::ProtocolAbuse),

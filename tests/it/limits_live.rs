@@ -17,7 +17,7 @@ use trunkline::{
 };
 
 use crate::support::{
-    LIMIT, NO_STACK, RawPeer, STARTS_A_PROCESS, child, child_role, eventually, frame,
+    LIMIT, NO_STACK, PROMPT, RawPeer, STARTS_A_PROCESS, child, child_role, eventually, frame,
     left_out_under_emulation, millis, opening, processor_time, tcp_address, within,
 };
 
@@ -95,7 +95,7 @@ fn sessions_beyond_the_cap_are_told_so_and_a_free_place_is_given_again() {
         }
         live.pop().unwrap().shutdown(LIMIT).unwrap();
         let mut next = None;
-        assert!(eventually(SECOND, || {
+        assert!(eventually(LIMIT, || {
             next = Client::connect(tcp_address(&server)).ok();
             next.is_some()
         }));
@@ -296,7 +296,7 @@ fn out_of_descriptors_it_backs_off_says_so_once_and_recovers() {
         let late = Client::connect(served.address).unwrap();
         late.call(1, b"").unwrap();
         let took = start.elapsed();
-        assert!(took < millis(1500), "{took:?}");
+        assert!(took < PROMPT, "{took:?}");
         client.call(1, b"").unwrap();
     });
 }
@@ -334,7 +334,7 @@ fn beyond_the_thread_budget_connections_are_refused() {
             client.call(1, b"").unwrap();
         }
         live.pop().unwrap().shutdown(LIMIT).unwrap();
-        assert!(eventually(SECOND, || Client::connect(served.address).is_ok()));
+        assert!(eventually(LIMIT, || Client::connect(served.address).is_ok()));
     });
 }
 
@@ -354,7 +354,7 @@ fn threads_that_cannot_start_refuse_the_connection_and_nothing_else() {
         assert!(server.hub().is_empty());
         let start = Instant::now();
         server.shutdown(LIMIT).unwrap();
-        assert!(start.elapsed() < SECOND);
+        assert!(start.elapsed() < PROMPT);
         assert!(errors.try_iter().all(|kind| kind == ErrorKind::Overloaded));
 
         let server = echo().bind("127.0.0.1:0").unwrap();
@@ -365,7 +365,7 @@ fn threads_that_cannot_start_refuse_the_connection_and_nothing_else() {
         assert_eq!(error.kind(), ErrorKind::Overloaded, "{error:?}");
         let client = Client::connect(tcp_address(&server)).unwrap();
         client.call(1, b"").unwrap();
-        assert!(eventually(SECOND, || server.hub().len() == 1));
+        assert!(eventually(LIMIT, || server.hub().len() == 1));
     });
 }
 
@@ -469,7 +469,7 @@ fn a_peer_that_ignores_the_limits_is_cut_off_with_sizes_and_names() {
             // The header alone is enough: the body is not waited for.
             let large = frame(Kind::Push, 2, 0, &vec![0; size]);
             peer.send(&large[..16]);
-            assert!(peer.is_closed_within(SECOND));
+            assert!(peer.is_closed_within(LIMIT));
             let error = errors.recv_timeout(LIMIT).unwrap();
             assert_eq!(error.kind(), ErrorKind::FrameTooLarge, "{error:?}");
             for part in says {
@@ -486,30 +486,28 @@ fn any_frame_is_life_and_silence_ends_the_session_at_the_idle_limit() {
     within(Duration::from_secs(20), || {
         let (sender, ends) = mpsc::channel();
         let mut timeouts = Timeouts::default();
-        timeouts.idle = millis(400);
+        timeouts.idle = SECOND;
         let server = echo()
             .timeouts(timeouts)
             .on_closed(move |_, report| sender.send(report.clone()).unwrap())
             .bind("127.0.0.1:0")
             .unwrap();
         let mut peer = RawPeer::dial(tcp_address(&server));
+        let mut heard = Instant::now();
         for _ in 0..12 {
+            thread::sleep(millis(150));
+            assert!(ends.try_recv().is_err());
+            heard = Instant::now();
             peer.send(&frame(Kind::Ping, 0, 0, b""));
             assert_eq!(peer.next().unwrap().kind, Kind::Pong);
-            thread::sleep(millis(100));
         }
-        assert!(ends.try_recv().is_err());
-        let silent = Instant::now();
         let report = ends.recv_timeout(LIMIT).unwrap();
-        let took = silent.elapsed();
-        assert!(took > millis(200) && took < millis(700), "{took:?}");
+        let took = heard.elapsed();
+        assert!(took >= SECOND && took < SECOND + PROMPT, "{took:?}");
         assert_eq!(report.reason, CloseReason::Cut, "{report}");
         let error = report.error.unwrap();
         assert_eq!(error.kind(), ErrorKind::Timeout);
-        assert!(
-            error.to_string().contains("timeouts.idle = 400ms"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("timeouts.idle = 1s"), "{error}");
     });
 }
 
@@ -534,7 +532,7 @@ fn a_peer_that_stops_reading_is_cut_off_and_gets_no_mixed_frame() {
         let error = client.push(2, b"behind").unwrap_err();
         let took = start.elapsed();
         assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:?}");
-        assert!(took >= millis(300) && took < millis(1000), "{took:?}");
+        assert!(took >= millis(300) && took < PROMPT, "{took:?}");
         let report = ends.recv_timeout(LIMIT).unwrap();
         assert_eq!(report.reason, CloseReason::Cut, "{report}");
         let error = report.error.as_ref().unwrap();
@@ -584,12 +582,12 @@ fn the_connect_limit_covers_dialling_and_looking_names_up() {
         };
         let took = connect(&address.to_string(), millis(300));
         // The system counts in whole milliseconds.
-        assert!(took >= millis(298) && took < millis(600), "{took:?}");
+        assert!(took >= millis(298) && took < PROMPT, "{took:?}");
         let took = connect(&format!("localhost:{}", address.port()), millis(300));
-        assert!(took < millis(600), "{took:?}");
+        assert!(took < PROMPT, "{took:?}");
         for name in [address.to_string(), format!("localhost:{}", address.port())] {
             let took = connect(&name, Duration::ZERO);
-            assert!(took < millis(200), "{took:?}");
+            assert!(took < PROMPT, "{took:?}");
         }
     });
 }
@@ -606,7 +604,7 @@ fn a_server_that_says_nothing_fails_the_connect_at_the_handshake_limit() {
             .connect(listener.local_addr().unwrap())
             .unwrap_err();
         let took = start.elapsed();
-        assert!(took >= millis(300) && took < millis(600), "{took:?}");
+        assert!(took >= millis(300) && took < PROMPT, "{took:?}");
         assert_eq!(error.kind(), ErrorKind::Timeout, "{error:?}");
         assert!(
             error.to_string().contains("timeouts.handshake = 300ms"),

@@ -102,7 +102,7 @@ fn sizes_times_and_modes_have_several_spellings() {
     for text in ["65536", "0x1_0000", "'65536 B'", "'64 KiB'", "'64KiB'"] {
         assert_eq!(frame(text), 65_536, "{text}");
     }
-    assert_eq!(frame("'3 GiB'"), 3 << 30);
+    assert_eq!(frame("'1 GiB'"), 1 << 30);
     let call = |text: &str| {
         let settings = Settings::parse(&format!("timeouts.call = {text}"));
         settings.unwrap().timeouts.call

@@ -23,6 +23,10 @@ use trunkline::{CodecId, Kind, Limits, Route, Server, Session, SessionId};
 /// Long enough for anything that is not itself measured.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
+/// How long what is due at once may take while others use the machine; below every time limit
+/// that is the default, so that whoever waits for one of those is found out.
+pub(crate) const PROMPT: Duration = Duration::from_secs(3);
+
 /// Bytes of a stack for which no machine has the room.
 pub(crate) const NO_STACK: usize = usize::MAX - (1 << 20);
 

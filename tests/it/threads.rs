@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 use trunkline::{Client, CloseReason, Server, Session, Status};
 
 use crate::support::{
-    LIMIT, NO_STACK, RawPeer, STARTS_A_PROCESS, child, child_role, descriptor_count, eventually,
-    left_out_under_emulation, millis, resident_bytes, thread_count, within,
+    LIMIT, NO_STACK, PROMPT, RawPeer, STARTS_A_PROCESS, child, child_role, descriptor_count,
+    eventually, left_out_under_emulation, millis, resident_bytes, thread_count, within,
 };
-
-const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs a test in a child process, where other tests start no threads.
 #[track_caller]
@@ -93,7 +91,7 @@ fn connections_that_come_and_go_leave_no_thread_and_no_descriptor() {
         }
         let as_before = || (thread_count(), descriptor_count()) == (before.0, before.1);
         assert!(
-            eventually(2 * SECOND, as_before),
+            eventually(LIMIT, as_before),
             "{} threads, {} descriptors; before {before:?}; {:?}",
             thread_count(),
             descriptor_count(),
@@ -108,7 +106,7 @@ fn connections_that_come_and_go_leave_no_thread_and_no_descriptor() {
         drop(server);
         let as_at_first = || (thread_count(), descriptor_count()) == at_first;
         assert!(
-            eventually(2 * SECOND, as_at_first),
+            eventually(LIMIT, as_at_first),
             "{} threads, {} descriptors; at first {at_first:?}; {:?}",
             thread_count(),
             descriptor_count(),
@@ -150,7 +148,7 @@ fn refused_and_broken_connections_leave_nothing_either() {
         }
         let as_at_first = || (thread_count(), descriptor_count()) == at_first;
         assert!(
-            eventually(3 * SECOND, as_at_first),
+            eventually(LIMIT, as_at_first),
             "{} threads, {} descriptors; at first {at_first:?}; {:?}",
             thread_count(),
             descriptor_count(),
@@ -210,7 +208,7 @@ fn idle_connections_take_little_memory_and_bursts_give_it_back() {
         drop(clients);
         assert!(eventually(LIMIT, || server.hub().len() == first.len()));
         let mut left = 0;
-        let is_given_back = eventually(2 * SECOND, || {
+        let is_given_back = eventually(LIMIT, || {
             left = resident_bytes().saturating_sub(before);
             left < 64 << 20
         });
@@ -260,7 +258,7 @@ fn a_handler_that_holds_its_own_session_is_dropped_after_the_close() {
             }
             let fired = fired.recv_timeout(LIMIT).unwrap();
             let took = fired.saturating_duration_since(closed);
-            assert!(took < millis(500), "{took:?}");
+            assert!(took < PROMPT, "{took:?}");
             assert!(kept.is_closed());
         }
     });
@@ -284,7 +282,7 @@ fn the_handlers_of_a_server_are_dropped_with_it() {
         let closed = Instant::now();
         drop(server);
         let fired = fired.recv_timeout(LIMIT).unwrap();
-        assert!(fired.saturating_duration_since(closed) < millis(500));
+        assert!(fired.saturating_duration_since(closed) < PROMPT);
         assert!(hub.is_empty());
     });
 }
@@ -314,18 +312,16 @@ fn child_processes_inherit_no_socket() {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        let start = Instant::now();
         accepted.abort();
         client.abort();
         assert!(
-            peer.is_closed_within(millis(200)),
+            peer.is_closed_within(PROMPT),
             "a child holds the accepted socket"
         );
         assert!(
-            other.is_closed_within(millis(200)),
+            other.is_closed_within(PROMPT),
             "a child holds the dialled socket"
         );
-        assert!(start.elapsed() < millis(400));
         server.shutdown(LIMIT).unwrap();
         drop(server);
         let again = Server::builder().bind(&address).unwrap();
@@ -376,10 +372,6 @@ fn refused_connections_are_let_go_of_though_no_session_ever_began() {
             assert_eq!(error.kind(), trunkline::ErrorKind::Refused, "{error:?}");
         }
         let as_at_first = || (thread_count(), descriptor_count()) == at_first;
-        assert!(
-            eventually(3 * SECOND, as_at_first),
-            "{}",
-            descriptor_count()
-        );
+        assert!(eventually(LIMIT, as_at_first), "{}", descriptor_count());
     });
 }

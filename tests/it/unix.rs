@@ -12,7 +12,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use trunkline::{Client, CloseReason, Error, ErrorKind, Server, ServerBuilder, Status, Timeouts};
 
 use crate::support::folder::{Folder, unix};
-use crate::support::{LIMIT, millis, within};
+use crate::support::{LIMIT, PROMPT, millis, within};
 
 fn echo() -> ServerBuilder {
     Server::builder().on_call(1, |_, body| body.to_vec())
@@ -77,7 +77,7 @@ fn a_stop_wakes_the_accept_thread_and_frees_the_name_at_once() {
                 let start = Instant::now();
                 let report = server.shutdown(LIMIT).unwrap();
                 let took = start.elapsed();
-                assert!(took < millis(500), "round {round} on {name}: {took:?}");
+                assert!(took < PROMPT, "round {round} on {name}: {took:?}");
                 assert_eq!((report.sessions, report.clean), (1, 1), "{report}");
                 assert!(client.wait_closed(LIMIT).is_some());
                 let error = Client::connect(&name).unwrap_err();

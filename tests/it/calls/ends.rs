@@ -9,7 +9,7 @@ use trunkline::protocol::native::handshake::PeerLimits;
 use trunkline::{Client, ErrorKind, Limits, SocketOptions};
 
 use super::ECHO;
-use crate::support::{LIMIT, RawPeer, eventually, millis, within};
+use crate::support::{LIMIT, PROMPT, RawPeer, eventually, millis, within};
 
 const PENDING: usize = 1_000;
 const BLOCKED: usize = 100;
@@ -65,7 +65,7 @@ fn all_waiters_return(end: impl FnOnce(RawPeer) + Send + 'static) {
             assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:?}");
             assert!(error.maybe_executed(), "{error:?}");
             let took = returned - died;
-            assert!(took < millis(500), "a caller returned after {took:?}");
+            assert!(took < PROMPT, "a caller returned after {took:?}");
         }
         let error = client.call(ECHO, ()).unwrap_err();
         assert!(error.is_closed() && !error.maybe_executed(), "{error:?}");

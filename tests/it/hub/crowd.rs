@@ -8,7 +8,8 @@ use trunkline::{Kind, Limits, Server, Session, SocketOptions, Timeouts};
 
 use super::NOTE;
 use crate::support::bodies::number;
-use crate::support::{LIMIT, RawPeer, child, child_role, eventually, within};
+use crate::support::{LIMIT, RawPeer, eventually};
+use crate::threads::alone;
 
 const SESSIONS: usize = 1_000;
 const DEAF: usize = 10;
@@ -19,16 +20,7 @@ const MOST_ROUNDS: u32 = 100;
 fn ten_of_a_thousand_that_do_not_read_stall_nobody_and_the_counts_add_up() {
     const TEST: &str =
         "hub::crowd::ten_of_a_thousand_that_do_not_read_stall_nobody_and_the_counts_add_up";
-    if child_role().is_some() {
-        return push_to_the_crowd();
-    }
-    within(Duration::from_secs(180), || {
-        let output = child(TEST, "crowd").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}{errors}");
-        assert!(said.contains("the counts add up"), "{said}{errors}");
-    });
+    alone(TEST, Duration::from_secs(180), push_to_the_crowd);
 }
 
 fn push_to_the_crowd() {
@@ -93,5 +85,4 @@ fn push_to_the_crowd() {
     drop((peers, deaf));
     assert!(eventually(LIMIT, || hub.is_empty()), "{}", hub.len());
     assert!(hub.groups().is_empty());
-    println!("the counts add up");
 }

@@ -9,9 +9,9 @@ use trunkline::{Client, ErrorKind, Inbox, Limits, Server, Session, Status};
 use super::{ASK, NOTE, numbers, with_inbox};
 use crate::support::bodies::number;
 use crate::support::{
-    LIMIT, RawPeer, child, child_role, eventually, millis, server_session, tcp_address,
-    thread_count, within,
+    LIMIT, RawPeer, eventually, millis, server_session, tcp_address, thread_count, within,
 };
+use crate::threads::alone;
 
 /// A thread that waits in the inbox while `end` ends it.
 fn wakes(inbox: &Inbox, end: impl FnOnce()) {
@@ -203,12 +203,7 @@ const ABORT: &str = "inbox::ends::an_abort_while_a_push_waits_for_room_leaves_no
 
 #[test]
 fn an_abort_while_a_push_waits_for_room_leaves_no_thread() {
-    if child_role().is_none() {
-        let output = child(ABORT, "alone").output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    within(LIMIT, || {
+    alone(ABORT, 2 * LIMIT, || {
         let server = Server::builder().inbox(2).bind("127.0.0.1:0").unwrap();
         let inbox = server.inbox().unwrap();
         // What stays: the timer, and those of the server.

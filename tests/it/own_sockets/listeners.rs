@@ -9,7 +9,7 @@ use trunkline::{Address, Client, ErrorKind, Server};
 
 use super::{answers, echo};
 use crate::support::folder::{Folder, unix};
-use crate::support::{LIMIT, eventually, millis, within};
+use crate::support::{LIMIT, PROMPT, eventually, within};
 
 #[test]
 fn listeners_that_were_opened_elsewhere_are_served() {
@@ -55,7 +55,7 @@ fn another_holder_of_the_listener_goes_on_listening() {
             let start = Instant::now();
             if round % 2 == 0 {
                 server.shutdown(LIMIT).unwrap();
-                assert!(start.elapsed() < millis(500), "{:?}", start.elapsed());
+                assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
             } else {
                 drop(server);
             }
@@ -105,7 +105,7 @@ fn two_servers_share_a_listener_and_each_stops_alone() {
         let [first, second] = servers;
         let start = Instant::now();
         first.shutdown(LIMIT).unwrap();
-        assert!(start.elapsed() < millis(500), "{:?}", start.elapsed());
+        assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
         for _ in 0..20 {
             answers(&Client::connect(address).unwrap());
         }
