@@ -30,9 +30,9 @@ fn main() -> Result<(), Failure> {
             let mut words = words.decode::<&str>()?.split(' ');
             // A name that somebody has is not given away: the caller gets the status.
             let name = words.next().unwrap_or_default();
-            hub.set_name(&guest, name, Duplicate::Refuse)?;
+            hub.set_name(guest, name, Duplicate::Refuse)?;
             for group in words {
-                hub.join(&guest, group)?;
+                hub.join(guest, group)?;
             }
             Ok(())
         })

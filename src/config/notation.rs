@@ -45,7 +45,7 @@ pub(super) struct Size;
 /// A time with its unit, such as `250ms`; `never` is [`Duration::MAX`].
 pub(super) struct Time;
 
-/// The mode of a file: octal text, or a number.
+/// The mode of a file: octal text. A number is refused: `660` without quotes would be decimal.
 pub(super) struct Mode;
 
 /// Another notation, and `off` for `None`.
@@ -104,7 +104,7 @@ impl Notation<Duration> for Time {
 
 impl Notation<u32> for Mode {
     fn expecting(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the mode of a file, such as \"0660\" or 0o660")
+        f.write_str("the mode of a file as octal text, such as \"0660\"")
     }
 
     fn write(mode: &u32) -> String {
@@ -113,10 +113,6 @@ impl Notation<u32> for Mode {
 
     fn read(text: &str) -> Option<u32> {
         u32::from_str_radix(text, 8).ok()
-    }
-
-    fn read_number(mode: u64) -> Option<u32> {
-        mode.try_into().ok()
     }
 }
 

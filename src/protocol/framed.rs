@@ -213,7 +213,8 @@ impl<S: Write, P: Protocol> Framed<S, P> {
         earlier.and_then(|()| self.write_out())
     }
 
-    /// Writes a push.
+    /// Writes a push. A stream that buffers, such as standard output, needs a
+    /// [`flush`](Framed::flush) as well.
     ///
     /// # Errors
     /// As [`write`](Framed::write), and those of the body's codec.

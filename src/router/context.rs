@@ -70,9 +70,9 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The session that the message came by: push to it, call it.
-    pub fn session(&self) -> Session {
-        self.session.clone()
+    /// The session that the message came by: push to it, call it; clone it to keep it.
+    pub fn session(&self) -> &'a Session {
+        self.session
     }
 
     /// The server's sessions; a client has no hub.

@@ -14,7 +14,8 @@ use crate::status::Status;
 ///
 /// Several may be given to a builder: [`before`](Interceptor::before) runs in their order,
 /// [`after`](Interceptor::after) in the reverse one. Both run on the thread of the handler or
-/// caller, without any lock held, and must not wait. A panic is counted and goes no further; in
+/// caller, without any lock held, and must not wait. Messages without a handler or inbox are not
+/// shown. A panic is counted and goes no further; in
 /// `before` it refuses with status [`HANDLER_PANICKED`](Status::HANDLER_PANICKED).
 ///
 /// ```

@@ -147,7 +147,8 @@ impl Received {
         self.session.request(route).descends_from(parent)
     }
 
-    /// Answers the call with a body; one that the peer does not admit is replaced by a status.
+    /// Answers the call with a body; one that the peer does not admit is replaced by a status. The
+    /// message goes with it: what the answer borrows from it is to be copied first.
     ///
     /// # Errors
     /// `InvalidInput` for a push, `Closed` or `Disconnected` if the session has ended.

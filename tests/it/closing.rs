@@ -72,7 +72,7 @@ fn a_side_that_closes_with_unread_input_still_delivers_what_it_has_queued() {
         let server = Server::builder()
             .limits(limits)
             .on_push(1, move |cx, _| {
-                entered.send(cx.session()).unwrap();
+                entered.send(cx.session().clone()).unwrap();
                 let _ = gate.lock().unwrap().recv();
             })
             .on_push(2, |_, _| ())
@@ -230,7 +230,7 @@ fn pushes_that_cross_a_close_are_delivered_and_confirmed() {
             let server = Server::builder()
                 .on_push(1, move |cx, _| {
                     if counted.fetch_add(1, Ordering::SeqCst) == 200 {
-                        sender.send(cx.session()).unwrap();
+                        sender.send(cx.session().clone()).unwrap();
                     }
                 })
                 .bind("127.0.0.1:0")

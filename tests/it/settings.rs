@@ -112,7 +112,7 @@ fn sizes_times_and_modes_have_several_spellings() {
     assert_eq!(call("'5min'"), Duration::from_secs(300));
     assert_eq!(call("'1m 30s'"), Duration::from_secs(90));
     assert_eq!(call("'never'"), Duration::MAX);
-    for text in ["'0660'", "'660'", "0o660"] {
+    for text in ["'0660'", "'660'"] {
         let settings = Settings::parse(&format!("socket.unix_mode = {text}"));
         assert_eq!(settings.unwrap().socket.unix_mode, Some(0o660), "{text}");
     }

@@ -51,7 +51,7 @@ macro_rules! noting {
         $builder
             .on_connected(move |session| connected.add(session, Event::Connected))
             .on_push(1, move |cx, body| {
-                message.add(&cx.session(), Event::Message(body[0]));
+                message.add(cx.session(), Event::Message(body[0]));
             })
             .on_push(2, |cx, _| cx.session().close())
             .on_push(3, |cx, _| cx.session().abort())
@@ -417,7 +417,7 @@ fn closing_in_a_callback_neither_hangs_nor_fails() {
                     }
                 })
                 .on_push(2, move |cx, _| match place {
-                    1 => close(&cx.session()),
+                    1 => close(cx.session()),
                     2 => drop(dropped.lock().unwrap().take()),
                     _ => {}
                 })

@@ -82,7 +82,7 @@ fn names_and_groups_change_while_sessions_come_and_go_also_in_callbacks() {
                 assert_eq!((session.name(), session.groups()), (None, vec![]));
                 ending[1].fetch_add(1, Ordering::SeqCst);
             })
-            .on_push(NOTE, move |cx, _| pushed(&cx.session()))
+            .on_push(NOTE, move |cx, _| pushed(cx.session()))
             .bind("127.0.0.1:0")
             .unwrap();
         hub.set(server.hub().clone()).unwrap();

@@ -121,7 +121,7 @@ fn a_name_is_free_before_the_closed_event() {
             .on_call(1, |cx, name| {
                 let name: &str = name.decode().unwrap();
                 let hub = cx.hub().unwrap();
-                hub.set_name(&cx.session(), name, Duplicate::Refuse)?;
+                hub.set_name(cx.session(), name, Duplicate::Refuse)?;
                 Ok::<_, Status>(())
             })
             .on_closed(move |session, _| sender.send((session.clone(), session.name())).unwrap())

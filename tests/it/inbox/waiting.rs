@@ -143,7 +143,7 @@ fn a_handler_does_not_wait_for_messages_that_wait_for_it() {
         };
         let server = Server::builder()
             .inbox(4)
-            .on_call(ASK, move |cx, _| format!("{:?}", wait(&cx.session())))
+            .on_call(ASK, move |cx, _| format!("{:?}", wait(cx.session())))
             .bind("127.0.0.1:0")
             .unwrap();
         *INBOX.lock().unwrap() = Some(server.inbox().unwrap());

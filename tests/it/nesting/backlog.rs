@@ -38,7 +38,7 @@ fn noting(
     let server = Server::builder()
         .limits(limits)
         .on_call(WAIT, move |cx, _| {
-            let error = wait(&cx.session()).err();
+            let error = wait(cx.session()).err();
             let event = Event::WentOn(error.map(|error| error.kind()));
             waits.lock().unwrap().push(event);
         })

@@ -72,7 +72,11 @@ fn a_value_that_cannot_be_is_refused_with_its_key_and_line() {
         ("socket", "local_address", &["1", "'127.0.0.1'", "'here:1'"]),
         ("socket", "v6_only", &["'off'"]),
         ("socket", "backlog", &["0", "-1"]),
-        ("socket", "unix_mode", &["'rw'", "'0999'", "0o1000", "-1"]),
+        (
+            "socket",
+            "unix_mode",
+            &["'rw'", "'0999'", "'1000'", "0o660", "660", "-1"],
+        ),
         ("limits", "frame_byts", &["1"]),
         ("socket", "user", &["{ timeout = 1 }"]),
     ] {
