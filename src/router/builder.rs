@@ -236,7 +236,8 @@ macro_rules! handler_methods {
         }
 
         /// Runs once when a session has ended, after its last message, on the thread that read
-        /// it.
+        /// it. Its name and groups are gone by then; the [values]($crate::Session::data) kept with
+        /// it are still there.
         #[doc(alias = "RemoteDisconnected")]
         pub fn on_closed(
             mut self,
