@@ -209,7 +209,8 @@ impl Router {
     /// Puts a message without a handler into the inbox, unless an interceptor refuses it.
     fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, wire_bytes: usize) {
         let connection = &self.session.connection;
-        match Exchange::incoming(&self.session, message).begin() {
+        let exchange = || Exchange::incoming(&self.session, message);
+        match self.session.intercept(exchange) {
             Ok(watched) => inbox.deliver(&self.session, message, wire_bytes, watched),
             Err(status) if message.kind == Kind::Call => {
                 connection.reply_status(message.sequence, status.as_ref(), MetadataRef::EMPTY);

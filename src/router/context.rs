@@ -50,8 +50,11 @@ impl<'a> Context<'a> {
     }
 
     /// Asks the interceptors; whether the handler may run.
+    #[inline]
     pub(super) fn begin(&self) -> bool {
-        match Exchange::incoming(self.session, self.message).begin() {
+        let exchange = || Exchange::incoming(self.session, self.message);
+        match self.session.intercept(exchange) {
+            Ok(None) => true,
             Ok(watched) => {
                 self.watched.set(watched);
                 true

@@ -94,17 +94,37 @@ pub struct Outcome<'a> {
 
 /// The interceptors of a client or server, in their order.
 #[derive(Clone, Default)]
-pub(crate) struct Interceptors(Arc<Vec<Box<dyn Interceptor>>>);
+pub(crate) struct Interceptors(Option<Arc<Vec<Box<dyn Interceptor>>>>);
 
 impl From<Vec<Box<dyn Interceptor>>> for Interceptors {
     fn from(interceptors: Vec<Box<dyn Interceptor>>) -> Self {
-        Interceptors(Arc::new(interceptors))
+        Interceptors((!interceptors.is_empty()).then(|| Arc::new(interceptors)))
+    }
+}
+
+impl Interceptors {
+    fn all(&self) -> &[Box<dyn Interceptor>] {
+        self.0.as_ref().map_or(&[], |all| all.as_slice())
+    }
+}
+
+impl Session {
+    /// Asks the interceptors; without any it is not even made out what about.
+    #[inline]
+    pub(crate) fn intercept<'a>(
+        &'a self,
+        exchange: impl FnOnce() -> Exchange<'a>,
+    ) -> Result<Watched, Status> {
+        match self.attached.interceptors.0 {
+            None => Ok(None),
+            Some(_) => exchange().begin(),
+        }
     }
 }
 
 impl fmt::Debug for Interceptors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} interceptors", self.0.len())
+        write!(f, "{} interceptors", self.all().len())
     }
 }
 
@@ -137,11 +157,7 @@ impl<'a> Exchange<'a> {
 
     /// Asks all interceptors of the session. One that refuses, or panics, ends it for those
     /// before it.
-    pub(crate) fn begin(self) -> Result<Watched, Status> {
-        let interceptors = &self.session.attached.interceptors.0;
-        if interceptors.is_empty() {
-            return Ok(None);
-        }
+    fn begin(self) -> Result<Watched, Status> {
         let intercepted = Arc::new(Intercepted {
             session: self.session.clone(),
             direction: self.direction,
@@ -151,6 +167,7 @@ impl<'a> Exchange<'a> {
             body_bytes: self.body_bytes,
             begun: Instant::now(),
         });
+        let interceptors = self.session.attached.interceptors.all();
         for (passed, interceptor) in interceptors.iter().enumerate() {
             let answer = caught(|| interceptor.before(&self)).unwrap_or_else(|| {
                 self.session.connection.count_panic();
@@ -181,7 +198,7 @@ impl Intercepted {
             error,
             duration: self.begun.elapsed(),
         };
-        let interceptors = &self.session.attached.interceptors.0;
+        let interceptors = self.session.attached.interceptors.all();
         for interceptor in interceptors.iter().take(passed).rev() {
             let connection = &self.session.connection;
             connection.guard(|| interceptor.after(&exchange, &outcome));

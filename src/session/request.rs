@@ -170,7 +170,7 @@ impl<'s, 'r> Request<'s, 'r> {
         }
         let deadline = deadline(started, limit);
         let (sequence, watched) = with_bytes(body, |codec, bytes| {
-            let exchange = Exchange {
+            let exchange = || Exchange {
                 session: self.session,
                 direction: Direction::Outgoing,
                 kind: Kind::Call,
@@ -178,7 +178,7 @@ impl<'s, 'r> Request<'s, 'r> {
                 metadata: self.metadata.as_ref(),
                 body_bytes: bytes.len(),
             };
-            let watched = exchange.begin().map_err(refused)?;
+            let watched = self.session.intercept(exchange).map_err(refused)?;
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
             message.parent = self.parent;
