@@ -183,33 +183,39 @@ impl Server {
             ));
         }
         before_wait()?;
-        let until = deadline(Instant::now(), limit);
-        self.shared.wait_greeted(until);
+        let limit_end = deadline(Instant::now(), limit);
+        self.shared.wait_greeted(limit_end);
         let known: HashSet<_> = sessions.iter().map(Session::id).collect();
         let late_comers = self.shared.hub.sessions().into_iter();
         sessions.extend(late_comers.filter(|session| !known.contains(&session.id())));
         let mut report = ShutdownReport::default();
         let mut late = Vec::new();
         for session in &sessions {
-            match session.connection.wait_ended(until) {
+            match session.connection.wait_ended(limit_end) {
                 Some(ended) => report.add(&ended),
                 None => late.push(session),
             }
         }
         for session in &leaving {
-            session.connection.wait_ended(until);
+            session.connection.wait_ended(limit_end);
         }
         for session in &late {
             session.connection.abort();
         }
         let until = Instant::now() + LAST_STEPS;
+        let cut: HashSet<_> = late.iter().map(|session| session.id()).collect();
         for session in late {
             report.add(&session.connection.cut(until));
         }
+        // No handler keeps the threads of what has ended in time: only the system may be slow.
+        let in_time = limit_end.map_or(until, |limit_end| limit_end.max(until));
         for session in sessions.into_iter().chain(leaving) {
-            session.connection.wait_threads(until);
+            let is_late = cut.contains(&session.id());
+            session
+                .connection
+                .wait_threads(if is_late { until } else { in_time });
         }
-        self.shared.finish_stop(until);
+        self.shared.finish_stop(in_time);
         let handlers = &self.shared.handlers;
         handlers.record(Topic::ShutDown, format_args!("shut down: {report}"));
         Ok(report)

@@ -259,9 +259,17 @@ impl Session {
             ));
         }
         before_wait()?;
-        let ended = self.connection.wait_ended(deadline(Instant::now(), limit));
-        let until = Instant::now() + LAST_STEPS;
-        let report = ended.unwrap_or_else(|| self.connection.cut(until));
+        let limit_end = deadline(Instant::now(), limit);
+        let ended = self.connection.wait_ended(limit_end);
+        let mut until = Instant::now() + LAST_STEPS;
+        let report = match ended {
+            Some(report) => {
+                // No handler keeps its threads any more: only the system may be slow.
+                until = limit_end.map_or(until, |limit_end| limit_end.max(until));
+                report
+            }
+            None => self.connection.cut(until),
+        };
         self.connection.wait_threads(until);
         Ok(report)
     }
