@@ -7,7 +7,8 @@ use trunkline::{
 };
 
 use super::{Log, connect};
-use crate::support::{LIMIT, child, child_role, eventually, within};
+use crate::support::{LIMIT, eventually, within};
+use crate::threads::alone;
 
 /// Panics where the metadata says.
 struct Panics;
@@ -93,12 +94,7 @@ const UNWINDING: &str =
 
 #[test]
 fn a_panic_of_an_interceptor_while_another_unwinds_aborts_nothing() {
-    if child_role().is_none() {
-        let output = child(UNWINDING, "alone").output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    within(LIMIT, || {
+    alone(UNWINDING, LIMIT, || {
         let drops_its_responder = |cx: &Context<'_>, _: trunkline::Body<'_>| -> Deferred {
             let _responder = cx.defer();
             panic!("as asked");

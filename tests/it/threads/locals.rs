@@ -6,7 +6,8 @@ use std::thread;
 
 use trunkline::{Client, Server};
 
-use crate::support::{LIMIT, child, child_role, within};
+use super::alone;
+use crate::support::LIMIT;
 
 /// Says goodbye when its thread ends.
 struct Leaves(Client);
@@ -28,12 +29,7 @@ const LAST: &str = "threads::locals::what_a_thread_keeps_may_push_and_call_at_it
 
 #[test]
 fn what_a_thread_keeps_may_push_and_call_at_its_end() {
-    if child_role().is_none() {
-        let output = child(LAST, "alone").output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        return;
-    }
-    within(LIMIT, || {
+    alone(LAST, LIMIT, || {
         let (sender, left) = mpsc::channel();
         let server = Server::builder()
             .on_push("/left", move |_, body| sender.send(body.to_vec()).unwrap())
