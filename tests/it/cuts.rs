@@ -259,9 +259,15 @@ fn cut_once(
         };
         match event {
             Event::Cut => assert_eq!(report.reason, expected, "{what}: {report}"),
-            // A reset may reach the writer first, which takes the error from the reader.
+            // A reset may reach the writer first, which takes the error from the reader; and it
+            // throws away what the proxy has passed on and the system not yet sent.
             _ => assert!(
-                [CloseReason::Reset, expected].contains(&report.reason),
+                [
+                    CloseReason::Reset,
+                    CloseReason::Ended,
+                    CloseReason::Truncated
+                ]
+                .contains(&report.reason),
                 "{what}: {report}"
             ),
         }
