@@ -1,6 +1,7 @@
 //! A peer that does not read, or not fast enough: bounded, visible, and nobody else's problem.
 
 mod broadcast;
+mod partial;
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
