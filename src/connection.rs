@@ -61,7 +61,7 @@ use crate::timer::{Timed, Timer};
 
 use self::calling::OpenCalls;
 use self::ending::Ending;
-pub(crate) use self::ending::LAST_STEPS;
+pub(crate) use self::ending::last_steps;
 use self::gathering::Gather;
 use self::inlet::{InboxRoom, Inlet};
 use self::output::WriteHalf;

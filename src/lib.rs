@@ -50,7 +50,7 @@
 //! | a push | one copy into the send queue, which waits for no lock and in the steady state allocates nothing |
 //! | a call | the same, and a place to wait; with [`call_with`](Session::call_with) no allocation either |
 //! | connections | a few thousand in a process: threads are counted, and what is too much is refused |
-//! | dependencies | nine crates, and seventeen more behind them; no runtime to start, no thread before the first connection |
+//! | dependencies | nine crates, and seventeen more behind them (`cargo tree`); no runtime to start, no thread before the first connection |
 //!
 //! It is for programs of your own that talk to each other and whose code blocks. It is not for
 //! browsers, for tens of thousands of connections to one process, for messages that must outlive

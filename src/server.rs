@@ -19,7 +19,7 @@ use crate::address::{Address, UnixAddress, UnixName};
 use crate::config::{Config, deadline};
 use crate::connection::listen::Listener;
 use crate::connection::{
-    CloseReason, CloseReport, LAST_STEPS, OpenSocket, before_wait, is_handling, socket,
+    CloseReason, CloseReport, OpenSocket, before_wait, is_handling, last_steps, socket,
 };
 use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
@@ -202,20 +202,14 @@ impl Server {
         for session in &late {
             session.connection.abort();
         }
-        let until = Instant::now() + LAST_STEPS;
-        let cut: HashSet<_> = late.iter().map(|session| session.id()).collect();
+        let until = last_steps(limit_end);
         for session in late {
             report.add(&session.connection.cut(until));
         }
-        // No handler keeps the threads of what has ended in time: only the system may be slow.
-        let in_time = limit_end.map_or(until, |limit_end| limit_end.max(until));
         for session in sessions.into_iter().chain(leaving) {
-            let is_late = cut.contains(&session.id());
-            session
-                .connection
-                .wait_threads(if is_late { until } else { in_time });
+            session.connection.wait_threads(until);
         }
-        self.shared.finish_stop(in_time);
+        self.shared.finish_stop(until);
         let handlers = &self.shared.handlers;
         handlers.record(Topic::ShutDown, format_args!("shut down: {report}"));
         Ok(report)

@@ -20,7 +20,7 @@ use crate::address::Address;
 use crate::codec::{Body, FromBody, IntoBody};
 use crate::config::deadline;
 use crate::connection::{
-    CloseReport, Company, Connection, LAST_STEPS, OpenSocket, Wait, before_wait, is_handler_of,
+    CloseReport, Company, Connection, OpenSocket, Wait, before_wait, is_handler_of, last_steps,
 };
 use crate::error::{Error, ErrorKind, TryPushError};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
@@ -261,15 +261,8 @@ impl Session {
         before_wait()?;
         let limit_end = deadline(Instant::now(), limit);
         let ended = self.connection.wait_ended(limit_end);
-        let mut until = Instant::now() + LAST_STEPS;
-        let report = match ended {
-            Some(report) => {
-                // No handler keeps its threads any more: only the system may be slow.
-                until = limit_end.map_or(until, |limit_end| limit_end.max(until));
-                report
-            }
-            None => self.connection.cut(until),
-        };
+        let until = last_steps(limit_end);
+        let report = ended.unwrap_or_else(|| self.connection.cut(until));
         self.connection.wait_threads(until);
         Ok(report)
     }

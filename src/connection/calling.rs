@@ -69,12 +69,9 @@ impl Connection {
         deadline: Option<Instant>,
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
-        // Before it waits for a place that would be of no use.
-        self.send_limits().check_message(&message)?;
-        let bytes = message.body.len() + OVERHEAD;
         let runs_callback = matches!(caller, Caller::Callback(_));
         let watch = deadline.filter(|_| runs_callback);
-        let (sequence, company) = self.admit_call(bytes, caller, deadline, watch)?;
+        let (sequence, company) = self.admit_call(&message, caller, deadline, watch)?;
         message.sequence = sequence;
         message.parent = message.parent.or_else(|| seat::parent_on(self));
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
@@ -92,11 +89,12 @@ impl Connection {
 
     fn admit_call(
         &self,
-        bytes: usize,
+        message: &MessageRef<'_>,
         mut caller: Caller,
         deadline: Option<Instant>,
         watch: Option<Instant>,
     ) -> Result<(u32, Company), Error> {
+        let bytes = message.body.len() + OVERHEAD;
         let mut open = self.calls.lock();
         loop {
             match open.calls.open(caller, bytes, deadline) {
@@ -120,6 +118,8 @@ impl Connection {
                 return Err(self.closed_error());
             }
             drop(open);
+            // For what the peer never takes a place would be of no use.
+            self.send_limits().check_message(message)?;
             seat::before_wait()?;
             open = self.calls.lock();
             if open.calls.admits(bytes) || open.calls.is_closed() {

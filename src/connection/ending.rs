@@ -16,7 +16,14 @@ use crate::protocol::Decoded;
 use crate::stats::Count;
 
 /// How long the last steps of what was cut off are waited for.
-pub(crate) const LAST_STEPS: Duration = Duration::from_millis(100);
+const LAST_STEPS: Duration = Duration::from_millis(100);
+
+/// Until when the last steps of a close are waited for. What has ended within its limit is kept
+/// by no handler any more, only by a slow system: that may take what is left of the limit.
+pub(crate) fn last_steps(limit_end: Option<Instant>) -> Instant {
+    let least = Instant::now() + LAST_STEPS;
+    limit_end.map_or(least, |limit_end| limit_end.max(least))
+}
 
 /// How the stream of bytes from the peer ended.
 #[derive(Debug)]
