@@ -16,7 +16,7 @@ use crate::connection::{Agreed, Connection, dial, socket, start};
 use crate::error::{Error, ErrorKind};
 use crate::message::SessionId;
 use crate::protocol::Framing;
-use crate::protocol::native::handshake::PeerLimits;
+use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
 use crate::router::{HandlersBuilder, Router, handler_methods};
 use crate::session::{Inbox, Session, Source};
 
@@ -161,6 +161,7 @@ impl ClientBuilder {
             let agreed = Agreed {
                 id: SessionId(0),
                 peer_limits: PeerLimits::announced(&config.limits),
+                peer_times: PeerTimes::default(),
             };
             (agreed, Vec::new())
         };

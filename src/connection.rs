@@ -54,7 +54,7 @@ use crate::link::delivery::Delivery;
 use crate::link::watch::{Budget, Watch};
 use crate::message::{MessageRef, SessionId};
 use crate::protocol::Framing;
-use crate::protocol::native::handshake::PeerLimits;
+use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
 use crate::queue::{Bell, Bound, SendQueue};
 use crate::stats::{Counters, Stats};
 use crate::timer::{Timed, Timer};
@@ -97,6 +97,7 @@ pub(crate) trait Dispatch: Send + Sync + 'static {
 pub(crate) struct Agreed {
     pub(crate) id: SessionId,
     pub(crate) peer_limits: PeerLimits,
+    pub(crate) peer_times: PeerTimes,
 }
 
 /// One connection, shared by its threads and all who send on it.
@@ -108,6 +109,7 @@ pub(crate) struct Connection {
     pub(crate) config: Arc<Config>,
     pub(crate) counters: Counters,
     peer_limits: PeerLimits,
+    peer_times: PeerTimes,
     queue: SendQueue,
     gather: Gather,
     role: Mutex<WriteHalf>,
@@ -178,6 +180,7 @@ impl Connection {
             framing,
             counters: Counters::default(),
             peer_limits: agreed.peer_limits,
+            peer_times: agreed.peer_times,
             queue: SendQueue::new(bound),
             gather: Gather::default(),
             role: Mutex::new(WriteHalf::new(socket.clone())),

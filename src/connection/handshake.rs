@@ -12,7 +12,8 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::message::SessionId;
 use crate::protocol::native::handshake::{
-    HIGHEST, Hello, LOWEST, PREFACE, PeerLimits, Welcome, choose_version, preface, read_preface,
+    HIGHEST, Hello, LOWEST, PREFACE, PeerLimits, PeerTimes, Welcome, choose_version, preface,
+    read_preface,
 };
 use crate::status::Status;
 
@@ -51,6 +52,7 @@ impl<'a> Greeting<'a> {
         let hello = Hello {
             random: random()?,
             limits: PeerLimits::announced(&config.limits),
+            times: times(config),
         };
         let mut opening = preface().to_vec();
         opening.extend_from_slice(&hello.encode());
@@ -80,6 +82,7 @@ impl<'a> Greeting<'a> {
         Ok(Agreed {
             id: welcome.session,
             peer_limits: welcome.limits,
+            peer_times: welcome.times,
         })
     }
 
@@ -199,6 +202,18 @@ impl<'a> Greeting<'a> {
     }
 }
 
+/// What this side announces of its time limits.
+fn times(config: &Config) -> PeerTimes {
+    let call = config.timeouts.call;
+    PeerTimes {
+        silence: 0,
+        call: match call {
+            Duration::MAX => 0,
+            call => u32::try_from(call.as_millis()).unwrap_or(0),
+        },
+    }
+}
+
 /// Preface and welcome: the server lets the client in.
 pub(crate) fn welcome(config: &Config, id: SessionId) -> Result<Vec<u8>, Error> {
     let welcome = Welcome {
@@ -208,6 +223,7 @@ pub(crate) fn welcome(config: &Config, id: SessionId) -> Result<Vec<u8>, Error> 
         version: HIGHEST,
         versions: (LOWEST, HIGHEST),
         limits: PeerLimits::announced(&config.limits),
+        times: times(config),
         refusal: None,
     };
     let mut answer = preface().to_vec();

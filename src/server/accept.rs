@@ -16,7 +16,7 @@ use crate::connection::threads::{self, Places};
 use crate::connection::{Agreed, Connection, prepare, socket};
 use crate::error::{Error, ErrorKind, caught};
 use crate::hub::Member;
-use crate::protocol::native::handshake::PeerLimits;
+use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
 use crate::records::Topic;
 use crate::router::Router;
 use crate::session::{Session, Source};
@@ -233,11 +233,13 @@ impl Shared {
         } = newcomer;
         let id = self.hub.next_id();
         let mut peer_limits = PeerLimits::announced(&self.config.limits);
+        let mut peer_times = PeerTimes::default();
         let mut welcome = Vec::new();
         let mut received = Vec::new();
         if self.framing.has_handshake() {
             let mut greeting = Greeting::new(socket, self.config.timeouts.handshake);
-            peer_limits = greeting.receive(&self.config)?.limits;
+            let hello = greeting.receive(&self.config)?;
+            (peer_limits, peer_times) = (hello.limits, hello.times);
             if self.is_stopping() {
                 let status = Status::new(Status::GOING_AWAY, "the server is shutting down");
                 greeting.refuse(&self.config, status);
@@ -246,7 +248,11 @@ impl Shared {
             welcome = handshake::welcome(&self.config, id)?;
             received = greeting.finish()?;
         }
-        let agreed = Agreed { id, peer_limits };
+        let agreed = Agreed {
+            id,
+            peer_limits,
+            peer_times,
+        };
         let connection = Connection::new(
             socket.clone(),
             peer.clone(),

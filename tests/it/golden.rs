@@ -5,7 +5,7 @@ use std::time::Duration;
 use trunkline::config::Limits;
 use trunkline::message::{CodecId, Kind, MessageRef, Metadata, Route, SessionId};
 use trunkline::protocol::native::handshake::{
-    Hello, PeerLimits, Welcome, choose_version, preface, read_preface,
+    Hello, PeerLimits, PeerTimes, Welcome, choose_version, preface, read_preface,
 };
 use trunkline::protocol::{Decoded, LengthPrefixed, Native, Protocol, Stream};
 use trunkline::status::{Status, StatusRef};
@@ -247,6 +247,12 @@ const LIMITS: PeerLimits = PeerLimits {
 };
 const LIMITS_ITEM: &str = "01 1400 00000001 00008000 00200000 00000100 00004000";
 
+const TIMES: PeerTimes = PeerTimes {
+    silence: 30_000,
+    call: 3_000,
+};
+const TIMES_ITEM: &str = "03 0800 30750000 B80B0000";
+
 /// 00, 01, .. 1F.
 fn random() -> [u8; 32] {
     std::array::from_fn(|i| i as u8)
@@ -258,8 +264,14 @@ fn hello() {
     let hello = Hello {
         random: random(),
         limits: LIMITS,
+        times: TIMES,
     };
-    let expected = hex(&["43000000 04 00 0000 00000000 00000000", RANDOM, LIMITS_ITEM]);
+    let expected = hex(&[
+        "4E000000 04 00 0000 00000000 00000000",
+        RANDOM,
+        LIMITS_ITEM,
+        TIMES_ITEM,
+    ]);
     assert_eq!(hello.encode(), expected);
     let (read, size) = Hello::decode(&expected).unwrap().unwrap();
     assert_eq!((read, size), (hello, expected.len()));
@@ -276,7 +288,7 @@ fn a_hello_of_a_later_version_is_understood() {
         "80 0000",
     ]);
     let (read, size) = Hello::decode(&bytes).unwrap().unwrap();
-    assert_eq!(read.limits, LIMITS);
+    assert_eq!((read.limits, read.times), (LIMITS, PeerTimes::default()));
     assert_eq!(size, bytes.len());
 }
 
@@ -289,16 +301,18 @@ fn welcome() {
         version: 1,
         versions: (1, 1),
         limits: LIMITS,
+        times: TIMES,
         refusal: None,
     };
     let expected = hex(&[
-        "63000000 05 00 0000 00000000 00000000",
+        "6E000000 05 00 0000 00000000 00000000",
         RANDOM,
         "0102030405060708",
         "30313233343536373839616263646566",
         "01 01 01 00",
         "00000000",
         LIMITS_ITEM,
+        TIMES_ITEM,
     ]);
     assert_eq!(welcome.encode(), expected);
     let (read, size) = Welcome::decode(&expected).unwrap().unwrap();
@@ -316,11 +330,12 @@ fn refusal() {
     let refusal = Welcome::refusal(&limits, Status::new(Status::OVERLOADED, "full"));
     let zeros = "00".repeat(32 + 8 + 16);
     let expected = hex(&[
-        "6A000000 05 00 0000 00000000 00000000",
+        "75000000 05 00 0000 00000000 00000000",
         &zeros,
         "00 01 01 00",
         "AD010000",
         LIMITS_ITEM,
+        "03 0800 00000000 00000000",
         "02 0400 66756C6C",
     ]);
     assert_eq!(refusal.encode(), expected);

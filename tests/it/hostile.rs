@@ -6,7 +6,7 @@ use trunkline::error::{Error, ErrorKind};
 use trunkline::message::Kind;
 use trunkline::protocol::native::HEADER;
 use trunkline::protocol::native::handshake::{
-    Hello, PeerLimits, Welcome, choose_version, read_preface,
+    Hello, PeerLimits, PeerTimes, Welcome, choose_version, read_preface,
 };
 use trunkline::protocol::{Decoded, LengthPrefixed, Native, Protocol, Stream};
 use trunkline::status::Status;
@@ -262,9 +262,12 @@ fn limits() -> PeerLimits {
 }
 
 fn hello() -> Vec<u8> {
-    let random = [9; 32];
-    let limits = limits();
-    Hello { random, limits }.encode()
+    let hello = Hello {
+        random: [9; 32],
+        limits: limits(),
+        times: PeerTimes::default(),
+    };
+    hello.encode()
 }
 
 fn refusal(text: &str) -> Vec<u8> {

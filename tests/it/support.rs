@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use trunkline::message::{Message, MessageRef};
 use trunkline::protocol::native::handshake::{
-    HIGHEST, Hello, LOWEST, PREFACE, PeerLimits, Welcome, preface, read_preface,
+    HIGHEST, Hello, LOWEST, PREFACE, PeerLimits, PeerTimes, Welcome, preface, read_preface,
 };
 use trunkline::protocol::{Decoded, Native, Protocol};
 use trunkline::{CodecId, Kind, Limits, Route, Server, Session, SessionId};
@@ -126,6 +126,7 @@ pub(crate) fn opening() -> Vec<u8> {
     let hello = Hello {
         random: [7; 32],
         limits: raw_limits(),
+        times: PeerTimes::default(),
     };
     [preface().to_vec(), hello.encode()].concat()
 }
@@ -192,6 +193,7 @@ impl RawPeer {
             version: HIGHEST,
             versions: (LOWEST, HIGHEST),
             limits,
+            times: PeerTimes::default(),
             refusal: None,
         };
         let answer = [&preface()[..], &welcome.encode(), more].concat();

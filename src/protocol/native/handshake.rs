@@ -22,6 +22,7 @@
 //! |---|---|---|
 //! | 1 | limits | frame, body, metadata, calls in flight, bytes of calls in flight: 5 x `u32` |
 //! | 2 | status text | UTF-8 |
+//! | 3 | times | milliseconds of silence after which this side takes its peer for lost, 0 = never; milliseconds that its calls wait for a reply unless they say otherwise, 0 = not told: 2 x `u32` |
 
 use byteorder::{ByteOrder, LittleEndian};
 
@@ -46,6 +47,7 @@ const HELLO: u8 = 4;
 const WELCOME: u8 = 5;
 const LIMITS_ITEM: u8 = 1;
 const TEXT_ITEM: u8 = 2;
+const TIMES_ITEM: u8 = 3;
 const WELCOME_HEAD: usize = 64;
 
 /// This side's preface.
@@ -165,6 +167,34 @@ impl PeerLimits {
     }
 }
 
+/// The time limits of one side that the other takes part in, as announced in hello and welcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerTimes {
+    /// Milliseconds of silence after which this side takes its peer for lost; 0 for never.
+    pub silence: u32,
+    /// Milliseconds that a call of this side waits for its reply, unless it says otherwise; 0 if
+    /// that is not told.
+    pub call: u32,
+}
+
+impl PeerTimes {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[TIMES_ITEM, 8, 0]);
+        out.extend_from_slice(&self.silence.to_le_bytes());
+        out.extend_from_slice(&self.call.to_le_bytes());
+    }
+
+    /// Those among the items; without them nothing is told.
+    fn find(items: &[u8]) -> Self {
+        let item = Items::new(items).find(|(kind, _)| *kind == TIMES_ITEM);
+        let fields = item.and_then(|(_, payload)| payload.first_chunk::<8>());
+        fields.map_or_else(PeerTimes::default, |fields| PeerTimes {
+            silence: LittleEndian::read_u32(&fields[0..4]),
+            call: LittleEndian::read_u32(&fields[4..8]),
+        })
+    }
+}
+
 /// What the client says first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
@@ -172,6 +202,8 @@ pub struct Hello {
     pub random: [u8; 32],
     /// What the client accepts.
     pub limits: PeerLimits,
+    /// How long the client waits.
+    pub times: PeerTimes,
 }
 
 impl Hello {
@@ -179,6 +211,7 @@ impl Hello {
     pub fn encode(&self) -> Vec<u8> {
         let mut body = self.random.to_vec();
         self.limits.encode(&mut body);
+        self.times.encode(&mut body);
         frame(HELLO, &body)
     }
 
@@ -196,8 +229,12 @@ impl Hello {
         let Some(limits) = limits_item(items) else {
             return Err(malformed("a hello without limits"));
         };
-        let random = *random;
-        Ok(Some((Hello { random, limits }, size)))
+        let hello = Hello {
+            random: *random,
+            limits,
+            times: PeerTimes::find(items),
+        };
+        Ok(Some((hello, size)))
     }
 }
 
@@ -216,6 +253,8 @@ pub struct Welcome {
     pub versions: (u8, u8),
     /// What the server accepts.
     pub limits: PeerLimits,
+    /// How long the server waits.
+    pub times: PeerTimes,
     /// Why the connection is refused; `None` if it is not.
     pub refusal: Option<Status>,
 }
@@ -230,6 +269,7 @@ impl Welcome {
             version: 0,
             versions: (LOWEST, HIGHEST),
             limits: PeerLimits::announced(limits),
+            times: PeerTimes::default(),
             refusal: Some(status),
         }
     }
@@ -244,6 +284,7 @@ impl Welcome {
         let code = self.refusal.as_ref().map_or(0, Status::code);
         body.extend_from_slice(&code.to_le_bytes());
         self.limits.encode(&mut body);
+        self.times.encode(&mut body);
         if let Some(status) = &self.refusal {
             let text: String = status.text().chars().take(512).collect();
             body.push(TEXT_ITEM);
@@ -284,6 +325,7 @@ impl Welcome {
             version: head[56],
             versions: (head[57], head[58]),
             limits,
+            times: PeerTimes::find(items),
             refusal,
         };
         Ok(Some((welcome, size)))
