@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use trunkline::{Client, CloseReason, CloseReport, ErrorKind, Kind, Server, Session};
 
-use crate::support::proxy::{Event, Path, Proxy};
+use crate::support::proxy::{Cut, End as Tear, Proxy, Rules, Way};
 use crate::support::{LIMIT, PROMPT, eventually, frame, is_emulated, millis, tcp_address, within};
 
 /// A body that holds its number, and bytes that follow from it.
@@ -185,55 +185,68 @@ fn after_any_cut_the_counts_enclose_what_is_lost_and_nobody_waits() {
         let cuts = if is_emulated() { 100 } else { 1000 };
         for round in 0..cuts {
             let seed = random.random();
-            let event = match round % 4 {
-                0 | 1 => Event::Cut,
-                2 => Event::Reset,
-                _ => Event::Stall(millis(random.random_range(0..4))),
+            let (end, wait) = match round % 4 {
+                0 | 1 => (Tear::Fin, 0),
+                2 => (Tear::Reset, 0),
+                _ => (Tear::Reset, random.random_range(0..4)),
             };
-            // Behind the handshake: 8 + 75 bytes of the client, 8 + 103 of the server.
+            // Behind the handshake: 8 + 86 bytes of the client, 8 + 114 of the server.
             let after = match random.random_range(0..10) {
-                0 => random.random_range(120..200),
-                1..4 => random.random_range(120..3_000),
-                _ => random.random_range(120..60_000),
+                0 => random.random_range(125..200),
+                1..4 => random.random_range(125..3_000),
+                _ => random.random_range(125..60_000),
             };
-            let cutting = Path {
-                after: Some((after, event)),
-                ..Path::default()
+            let cut = Cut {
+                after,
+                wait: millis(wait),
+                end,
             };
-            let what = format!("round {round} of seed {SEED:#x}: {event:?} after {after} bytes");
+            let what = format!("round {round} of seed {SEED:#x}: {cut:?}");
             let (to_server, to_client) = match random.random() {
-                true => (cutting, Path::default()),
-                false => (Path::default(), cutting),
+                true => (Some(cut), None),
+                false => (None, Some(cut)),
             };
-            cut_once(&what, seed, event, to_server, to_client, &mut reasons);
+            let rules = [to_server, to_client].map(|cut| Rules {
+                cut,
+                record: true,
+                ..Rules::default()
+            });
+            cut_once(&what, seed, end, rules, &mut reasons);
         }
         println!("truncated, ended, reset: {reasons:?}");
         assert!(reasons.iter().all(|count| *count > 0), "{reasons:?}");
     });
 }
 
-fn cut_once(
-    what: &str,
-    seed: u64,
-    event: Event,
-    to_server: Path,
-    to_client: Path,
-    reasons: &mut [u32; 3],
-) {
+/// Cuts after so many bytes.
+fn cutting(after: usize, end: Tear) -> Rules {
+    let cut = Cut {
+        after: after as u64,
+        wait: Duration::ZERO,
+        end,
+    };
+    Rules {
+        cut: Some(cut),
+        ..Rules::default()
+    }
+}
+
+fn cut_once(what: &str, seed: u64, tear: Tear, rules: [Rules; 2], reasons: &mut [u32; 3]) {
+    let [to_server, to_client] = rules;
     let [client_end, server_end] = [0; 2].map(|_| End::default());
     let (sender, sessions) = mpsc::channel();
     let server = receiving!(Server::builder(), server_end)
         .on_connected(move |session| sender.send(session.clone()).unwrap())
         .bind("127.0.0.1:0")
         .unwrap();
-    let proxy = Proxy::start(tcp_address(&server), to_server, to_client);
+    let proxy = Proxy::with(tcp_address(&server), to_server, to_client);
     let client = receiving!(Client::builder(), client_end)
         .connect(proxy.address())
         .unwrap_or_else(|error| panic!("{what}: {error:?}"));
     let session = sessions.recv_timeout(LIMIT).unwrap();
     let up = send_until_the_end(client.session(), seed);
     let down = send_until_the_end(session.clone(), !seed);
-    let cut = proxy.wait_event(LIMIT).expect("the cut");
+    let cut = proxy.wait_cut(LIMIT).expect("the cut");
     let (up, down) = (up.join().unwrap(), down.join().unwrap());
     for sent in [&up, &down] {
         let late = sent.returned.saturating_duration_since(cut);
@@ -248,17 +261,16 @@ fn cut_once(
     assert!(proxy.wait_end(LIMIT));
     assert_accounted(what, &up, &client_end, &server_end, &down);
     assert_accounted(what, &down, &server_end, &client_end, &up);
-    let passed = proxy.passed().0;
-    for (report, stream) in [
-        (client_report, &passed.to_client),
-        (server_report, &passed.to_server),
+    for (report, way) in [
+        (client_report, Way::ToClient),
+        (server_report, Way::ToServer),
     ] {
-        let expected = match ends_between_frames(stream) {
+        let expected = match ends_between_frames(&proxy.recorded(way)) {
             true => CloseReason::Ended,
             false => CloseReason::Truncated,
         };
-        match event {
-            Event::Cut => assert_eq!(report.reason, expected, "{what}: {report}"),
+        match tear {
+            Tear::Fin => assert_eq!(report.reason, expected, "{what}: {report}"),
             // A reset may reach the writer first, which takes the error from the reader; and it
             // throws away what the proxy has passed on and the system not yet sent.
             _ => assert!(
@@ -298,11 +310,8 @@ fn the_reason_tells_a_cut_inside_a_frame_from_one_between_two() {
                 .on_closed(move |_, report| sender.send(report.clone()).unwrap())
                 .bind("127.0.0.1:0")
                 .unwrap();
-            let path = Path {
-                after: Some((opening + after, Event::Cut)),
-                ..Path::default()
-            };
-            let proxy = Proxy::start(tcp_address(&server), path, Path::default());
+            let rules = cutting(opening + after, Tear::Fin);
+            let proxy = Proxy::with(tcp_address(&server), rules, Rules::default());
             let client = match Client::connect(proxy.address()) {
                 Ok(client) => Some(client),
                 // The cut is due with the hello: the welcome may not pass any more.
@@ -353,11 +362,8 @@ fn a_cut_in_the_handshake_fails_the_connect_and_leaves_no_session() {
             .unwrap();
         let hello = crate::support::opening().len();
         for after in 1..hello {
-            let path = Path {
-                after: Some((after, Event::Cut)),
-                ..Path::default()
-            };
-            let proxy = Proxy::start(tcp_address(&server), path, Path::default());
+            let rules = cutting(after, Tear::Fin);
+            let proxy = Proxy::with(tcp_address(&server), rules, Rules::default());
             let start = Instant::now();
             let error = Client::connect(proxy.address()).unwrap_err();
             assert_eq!(
@@ -370,12 +376,9 @@ fn a_cut_in_the_handshake_fails_the_connect_and_leaves_no_session() {
         }
         assert_eq!(opened.load(Ordering::SeqCst), 0);
         for after in (1..111).step_by(5) {
-            for event in [Event::Cut, Event::Reset] {
-                let path = Path {
-                    after: Some((after, event)),
-                    ..Path::default()
-                };
-                let proxy = Proxy::start(tcp_address(&server), Path::default(), path);
+            for end in [Tear::Fin, Tear::Reset] {
+                let rules = cutting(after, end);
+                let proxy = Proxy::with(tcp_address(&server), Rules::default(), rules);
                 let error = Client::connect(proxy.address()).unwrap_err();
                 assert_eq!(
                     error.kind(),
@@ -390,13 +393,13 @@ fn a_cut_in_the_handshake_fails_the_connect_and_leaves_no_session() {
 }
 
 /// Sends both ways through a proxy that damages nothing, and looks at everything.
-fn everything_arrives(to_server: Path, to_client: Path, pushes: u32, calls: u32, size: usize) {
+fn everything_arrives(to_server: Rules, to_client: Rules, pushes: u32, calls: u32, size: usize) {
     within(Duration::from_secs(60), move || {
         let [client_end, server_end] = [0; 2].map(|_| End::default());
         let server = receiving!(Server::builder(), server_end)
             .bind("127.0.0.1:0")
             .unwrap();
-        let proxy = Proxy::start(tcp_address(&server), to_server, to_client);
+        let proxy = Proxy::with(tcp_address(&server), to_server, to_client);
         let client = receiving!(Client::builder(), client_end)
             .connect(proxy.address())
             .unwrap();
@@ -434,9 +437,9 @@ fn everything_arrives(to_server: Path, to_client: Path, pushes: u32, calls: u32,
 
 #[test]
 fn a_stream_of_single_bytes_is_the_same_stream() {
-    let slicing = Path {
+    let slicing = Rules {
         slice: Some(1),
-        ..Path::default()
+        ..Rules::default()
     };
     everything_arrives(slicing.clone(), slicing, 200, 20, 100);
 }
@@ -444,9 +447,9 @@ fn a_stream_of_single_bytes_is_the_same_stream() {
 #[test]
 fn slices_of_any_size_make_no_difference() {
     for slice in [2, 3, 7, 15, 16, 17, 31, 1000] {
-        let slicing = Path {
+        let slicing = Rules {
             slice: Some(slice),
-            ..Path::default()
+            ..Rules::default()
         };
         everything_arrives(slicing.clone(), slicing, 100, 10, 200);
     }
@@ -454,20 +457,20 @@ fn slices_of_any_size_make_no_difference() {
 
 #[test]
 fn merged_writes_make_no_difference() {
-    let merging = Path {
+    let merging = Rules {
         merge: Some((100_000, millis(5))),
-        ..Path::default()
+        ..Rules::default()
     };
     everything_arrives(merging.clone(), merging, 1000, 20, 500);
 }
 
 #[test]
 fn a_slow_line_makes_no_difference() {
-    let slow = Path {
+    let slow = Rules {
         delay: Some(millis(2)),
         rate: Some(4 << 20),
         slice: Some(32 << 10),
-        ..Path::default()
+        ..Rules::default()
     };
     everything_arrives(slow.clone(), slow, 500, 20, 3000);
 }
