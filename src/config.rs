@@ -1,6 +1,6 @@
-//! Limits, time limits and socket options: each with its default, unit and reason.
+//! Limits, time limits, heartbeats and socket options: each with its default, unit and reason.
 //!
-//! All three are plain structs: start from a preset and change the fields you care about.
+//! All are plain structs: start from a preset and change the fields you care about.
 //!
 //! ```
 //! use trunkline::Limits;
@@ -8,6 +8,7 @@
 //! limits.frame_bytes = 1 << 20;
 //! ```
 
+mod heartbeat;
 mod limits;
 #[cfg(feature = "config")]
 mod notation;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
 
+pub use heartbeat::Heartbeat;
 pub use limits::Limits;
 #[cfg(feature = "config")]
 pub use settings::Settings;
@@ -35,6 +37,7 @@ pub use timeouts::Timeouts;
 pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
+    pub(crate) heartbeat: Heartbeat,
     pub(crate) socket: SocketOptions,
     pub(crate) threads: ThreadOptions,
 }
@@ -95,6 +98,20 @@ impl Config {
             let (bytes, most) = (limits.frame_bytes, isize::MAX);
             let what = format!("= {bytes} is above {most}, the most of this machine");
             return Err(Mistake { key, what });
+        }
+        let beat = &self.heartbeat;
+        for (key, value, why) in [
+            ("heartbeat.interval", beat.interval, ""),
+            (
+                "heartbeat.limit",
+                beat.limit,
+                ": the peer sends three times within it",
+            ),
+        ] {
+            if value < heartbeat::LEAST {
+                let what = format!("= {value:?} is below {:?}{why}", heartbeat::LEAST);
+                return Err(Mistake { key, what });
+            }
         }
         self.socket.check()
     }

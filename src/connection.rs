@@ -11,7 +11,7 @@
 //! - `inlet`: the way into an inbox, and the wait for a place there
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
-//! - `observing`: how it is at one moment
+//! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 
 mod buffer;
@@ -36,11 +36,12 @@ pub(crate) mod socket;
 mod socket_file;
 pub(crate) mod threads;
 pub(crate) mod waiter;
+mod watching;
 mod writing;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam::atomic::AtomicCell;
 use parking_lot::{Condvar, Mutex};
@@ -51,8 +52,9 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::link::closing::Closing;
 use crate::link::delivery::Delivery;
+use crate::link::heartbeat::Schedule;
 use crate::link::watch::{Budget, Watch};
-use crate::message::{MessageRef, SessionId};
+use crate::message::{Kind, MessageRef, SessionId};
 use crate::protocol::Framing;
 use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
 use crate::queue::{Bell, Bound, SendQueue};
@@ -142,6 +144,8 @@ pub(crate) struct Connection {
     cut: AtomicBool,
     delivery: Mutex<Delivery>,
     watch: Mutex<Watch>,
+    /// When this side says that it is there.
+    heartbeat: Mutex<Schedule>,
     budget: Mutex<Budget>,
     socket: Mutex<Option<Arc<Socket>>>,
     ending: Mutex<Ending>,
@@ -167,6 +171,10 @@ impl Connection {
         let now = Instant::now();
         let local = socket::local_address(&socket);
         let limits = config.limits.clone();
+        let silence = match framing.protocol().carries(Kind::Ping) {
+            true => config.heartbeat.limit,
+            false => Duration::MAX,
+        };
         let bound = Bound {
             bytes: limits.queued_bytes as usize,
             messages: limits.queued_messages as usize,
@@ -202,7 +210,8 @@ impl Connection {
             over: AtomicBool::new(false),
             cut: AtomicBool::new(false),
             delivery: Mutex::new(Delivery::default()),
-            watch: Mutex::new(Watch::new(&config.timeouts)),
+            watch: Mutex::new(Watch::new(&config.timeouts, silence)),
+            heartbeat: Mutex::new(Schedule::never()),
             budget: Mutex::new(Budget::new(limits.control_frames_per_second, now)),
             socket: Mutex::new(Some(socket)),
             ending: Mutex::new(Ending::default()),
@@ -258,12 +267,13 @@ impl Connection {
 
 impl Timed for Connection {
     fn on_time(&self, now: Instant) -> Option<Instant> {
-        self.next_check.store(NEVER);
+        let planned = self.next_check.swap(NEVER);
         if self.is_over() {
             return None;
         }
         let next = [
-            self.check_peer(now),
+            self.check_peer(now, self.lateness(now, planned)),
+            self.check_heartbeat(now),
             self.check_closing(now),
             self.check_calls(now),
             self.check_gathered(now),
@@ -275,19 +285,6 @@ impl Timed for Connection {
 }
 
 impl Connection {
-    /// Cuts off a peer that broke a deadline.
-    fn check_peer(&self, now: Instant) -> Option<Instant> {
-        let watch = self.watch.lock();
-        match watch.check(now) {
-            Ok(()) => watch.deadline(),
-            Err(error) => {
-                drop(watch);
-                self.fail(error);
-                None
-            }
-        }
-    }
-
     /// A handle to the socket, until the end of the connection.
     pub(crate) fn open_socket(&self) -> Option<OpenSocket> {
         self.socket.lock().clone().map(OpenSocket::new)

@@ -38,8 +38,8 @@
 //!   passing it is an [error that names it](guide::errors). A slow peer stalls no other.
 //! - **Calls work from inside handlers**, also back to the caller, without deadlock.
 //!
-//! [`guide::promises`] says exactly what holds, and what does not yet: this version sends no
-//! heartbeats, does not reconnect by itself and does not encrypt.
+//! [`guide::promises`] says exactly what holds, and what does not yet: this version does not
+//! reconnect by itself and does not encrypt.
 //!
 //! # What it costs
 //!
@@ -209,7 +209,8 @@
 //!
 //! # Limits
 //!
-//! [`Limits`] bound sizes and counts, [`Timeouts`] how long things take. A full send queue makes
+//! [`Limits`] bound sizes and counts, [`Timeouts`] how long things take, and a [`Heartbeat`] finds
+//! peers that are gone without a word. A full send queue makes
 //! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back.
 //!
 //! ```
@@ -273,7 +274,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `config` | no | `Settings`: limits, time limits and socket options from a TOML file, and serde's traits for them |
+//! | `config` | no | `Settings`: limits, time limits, heartbeats and socket options from a TOML file, and serde's traits for them |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -303,7 +304,7 @@ pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
-pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
+pub use config::{Heartbeat, Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Duplicate, Hub, Sent};

@@ -4,4 +4,5 @@
 pub(crate) mod calls;
 pub(crate) mod closing;
 pub(crate) mod delivery;
+pub(crate) mod heartbeat;
 pub(crate) mod watch;

@@ -1,8 +1,8 @@
 //! Deadlines: one timer thread per process, started with the first connection and ended with
 //! the last.
 //!
-//! The thread never runs user code, seals or writes: it asks those whose time has come, and
-//! they wake who does. Callbacks of calls that ran out of time go to the callback thread.
+//! The thread never runs user code and never waits: it asks those whose time has come, and they
+//! wake who does, or write what takes no waiting, as heartbeats. Callbacks of calls that ran out of time go to the callback thread.
 
 mod callbacks;
 

@@ -11,10 +11,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use self::places::{Places, malformed};
-use super::{Config, Limits, Mistake, SocketOptions, Timeouts};
+use super::{Config, Heartbeat, Limits, Mistake, SocketOptions, Timeouts};
 use crate::error::{Error, ErrorKind};
 
-/// Limits, time limits and socket options as a file sets them, for either builder.
+/// Limits, time limits, heartbeats and socket options as a file sets them, for either builder.
 ///
 /// ```
 /// # use trunkline::{Client, Error, Settings};
@@ -51,6 +51,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How long everything may take.
     pub timeouts: Timeouts,
+    /// Signs of life.
+    pub heartbeat: Heartbeat,
     /// Options of the sockets.
     pub socket: SocketOptions,
 }
@@ -132,6 +134,7 @@ impl Config {
     pub(crate) fn set(&mut self, settings: Settings) {
         self.limits = settings.limits;
         self.timeouts = settings.timeouts;
+        self.heartbeat = settings.heartbeat;
         self.socket = settings.socket;
     }
 }

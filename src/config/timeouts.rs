@@ -39,8 +39,9 @@ pub struct Timeouts {
     /// A call waits for its reply. Default 30 s.
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub call: Duration,
-    /// Nothing at all comes from the peer. Default no limit. Nothing is sent unasked yet, so a
-    /// limit also ends honest sessions on which nothing happens.
+    /// Nothing at all comes from the peer. Default no limit. With [heartbeats](super::Heartbeat)
+    /// a live peer says something at least every third of `heartbeat.limit`; in a protocol
+    /// without them this also ends honest sessions on which nothing happens.
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub idle: Duration,
     /// A close that this side did not wait for, or that the peer began. Default 5 s; then the

@@ -206,7 +206,10 @@ impl<'a> Greeting<'a> {
 fn times(config: &Config) -> PeerTimes {
     let call = config.timeouts.call;
     PeerTimes {
-        silence: 0,
+        silence: match config.heartbeat.limit {
+            Duration::MAX => 0,
+            limit => u32::try_from(limit.as_millis()).unwrap_or(u32::MAX),
+        },
         call: match call {
             Duration::MAX => 0,
             call => u32::try_from(call.as_millis()).unwrap_or(0),

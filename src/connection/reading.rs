@@ -57,6 +57,7 @@ pub(crate) fn prepare<D: Dispatch>(
     move || {
         let reader = Reader::new(reading, buffer);
         reader.connection().drain_inline();
+        reader.connection().begin_heartbeat();
         reader.dispatch_connected();
         reader.run();
         // Who waits for the threads finds also gone what the dispatch holds.

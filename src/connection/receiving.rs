@@ -3,11 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crossbeam::atomic::AtomicCell;
+
 use super::Connection;
 use super::buffer::ReadBuffer;
 use super::writing::PONG;
 use crate::error::{Error, ErrorKind, caught};
 use crate::link::delivery::decode_count;
+use crate::link::heartbeat::most_pings;
 use crate::link::watch::Unfinished;
 use crate::message::{Kind, MessageRef, MetadataRef};
 use crate::stats::bump;
@@ -25,7 +28,8 @@ impl Connection {
         let deadline = watch.deadline();
         drop(watch);
         if let Some(deadline) = deadline {
-            self.schedule(deadline);
+            // One that has passed is looked at now, and the timer is not late then.
+            self.schedule(deadline.max(now));
         }
     }
 
@@ -49,7 +53,7 @@ impl Connection {
 
     pub(super) fn control(&self, message: &MessageRef<'_>) -> Result<(), Error> {
         self.counters.reader.control_frames.fetch_add(1);
-        if message.kind != Kind::Cancel || !self.cancels_a_call() {
+        if !self.is_expected(message.kind) {
             self.spend_budget()?;
         }
         match message.kind {
@@ -64,11 +68,23 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a cancel can belong to a call: its peer has paid for it then, however many calls
-    /// it gives up at once.
-    fn cancels_a_call(&self) -> bool {
-        bump(&self.counters.reader.cancels_received, 1);
-        self.counters.reader.cancels_received.load() <= self.counters.reader.calls_received.load()
+    /// Counts a control frame. An honest peer may have sent so many of its kind, and as a busy
+    /// side reads them all at once, they cost nothing of the budget.
+    fn is_expected(&self, kind: Kind) -> bool {
+        let reader = &self.counters.reader;
+        let count = |counter: &AtomicCell<u64>| {
+            bump(counter, 1);
+            counter.load()
+        };
+        match kind {
+            // Its peer has paid for the call that it gives up.
+            Kind::Cancel => count(&reader.cancels_received) <= reader.calls_received.load(),
+            Kind::Ping => {
+                u128::from(count(&reader.pings_received)) <= most_pings(self.begun.elapsed())
+            }
+            Kind::Pong => count(&reader.pongs_received) <= self.counters.writer.pings_sent.load(),
+            _ => false,
+        }
     }
 
     fn confirm(&self, body: &[u8]) -> Result<(), Error> {

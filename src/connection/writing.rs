@@ -27,6 +27,7 @@ use crate::status::Status;
 pub(super) const PONG: u8 = 1;
 pub(super) const GOODBYE: u8 = 2;
 pub(super) const FINAL: u8 = 4;
+pub(super) const PING: u8 = 8;
 /// These wait until everything else has been written.
 const LAST: u8 = GOODBYE | FINAL;
 
@@ -248,9 +249,10 @@ impl Connection {
 
     /// Takes the next chunk from the queue; `false` if there is nothing to write.
     fn fill(&self, half: &mut WriteHalf) -> bool {
-        if self.due.load(Ordering::SeqCst) & PONG != 0 {
-            self.due.fetch_and(!PONG, Ordering::SeqCst);
-            self.push_pong(half);
+        let due = self.due.load(Ordering::SeqCst) & (PING | PONG);
+        if due != 0 {
+            self.due.fetch_and(!due, Ordering::SeqCst);
+            self.push_signs(half, due);
             return true;
         }
         let Some(chunk) = self.queue.take(half.take_chunk()) else {
@@ -277,17 +279,27 @@ impl Connection {
             }
         } else {
             self.due.fetch_and(!FINAL, Ordering::SeqCst);
-            self.push_pong(half);
+            self.push_signs(half, PONG);
             half.half_close = true;
         }
         !half.output().is_empty()
     }
 
-    /// Puts a pong into the empty batch.
-    fn push_pong(&self, half: &mut WriteHalf) {
+    /// Puts a ping, a pong or both into the empty batch.
+    fn push_signs(&self, half: &mut WriteHalf, due: u8) {
         let body = encode_count(self.counters.received());
-        let frame = MessageRef::control(Kind::Pong, 0, &body);
-        half.begin_control(|bytes| self.framing.encode(&frame, bytes));
+        half.begin_control(|bytes| {
+            if due & PING != 0 {
+                bump(&self.counters.writer.pings_sent, 1);
+                let ping = MessageRef::control(Kind::Ping, 0, &[]);
+                self.framing.encode(&ping, bytes)?;
+            }
+            if due & PONG != 0 {
+                let pong = MessageRef::control(Kind::Pong, 0, &body);
+                self.framing.encode(&pong, bytes)?;
+            }
+            Ok(())
+        });
     }
 
     /// Puts the goodbye into the empty batch, with the reason, if there is one.

@@ -35,7 +35,7 @@
 //! | memory of the process | about 32 KiB on x86-64, stack pages included; a test holds it below 64 KiB | the [limits](super::limits#memory-of-a-session) |
 //! | threads | 1 | 2, and 16 more while handlers wait inside each other |
 //! | file descriptors | 1 | 1 |
-//! | processor | none: nothing polls and no timer ticks | |
+//! | processor | nothing polls; a ping every 10 s, or as [`Heartbeat`](crate::Heartbeat) says | |
 //!
 //! # Machines
 //!

@@ -63,7 +63,7 @@
 //! | `write` | 10 s | the peer takes at least a byte of what is written | the session ends with `Timeout` |
 //! | `push` | 30 s | there is room in the send queue | the push fails with `Timeout`, and was not sent |
 //! | `call` | 30 s | the reply has come; [each call](crate::Request::timeout) may set its own | the call fails with `Timeout` |
-//! | `idle` | none | anything comes from the peer | the session ends with `Timeout`. Nothing is sent unasked yet, so this also ends honest sessions on which nothing happens |
+//! | `idle` | none | anything comes from the peer | the session ends with `Timeout`. With heartbeats a live peer says something at least every third of `heartbeat.limit`; in a protocol without them this also ends honest sessions on which nothing happens |
 //! | `close` | 5 s | a close that nobody waits for, or that the peer began, is complete | the rest is cut off |
 //!
 //! What takes a limit as an argument: [`Session::push_timeout`](crate::Session::push_timeout),
@@ -71,6 +71,17 @@
 //! [`wait_closed`](crate::Session::wait_closed),
 //! [`Pending::wait_timeout`](crate::Pending::wait_timeout) and
 //! [`Server::shutdown`](crate::Server::shutdown).
+//!
+//! # Heartbeats
+//!
+//! The fields of [`Heartbeat`](crate::Heartbeat), which [the line over
+//! time](super::promises#the-line-over-time) explains. `Duration::MAX` means never; less than
+//! 300 ms is `InvalidInput`.
+//!
+//! | time | default | until | when it passes |
+//! |---|---|---|---|
+//! | `interval` | 10 s | this side says again that it is there; a third of the peer's limit, if that is shorter, but at least 100 ms | a ping is sent |
+//! | `limit` | 30 s | a byte comes from the peer, while this side waits for one | the session ends with `Timeout`, and its calls with `Disconnected` |
 //!
 //! # Socket options
 //!

@@ -115,6 +115,28 @@
 //! in one piece whatever has gathered meanwhile. What a handler answers is written when no whole
 //! message is left to be handled, and at the latest after about a millisecond.
 //!
+//! # The line over time
+//!
+//! Each side sends a ping every [`heartbeat.interval`](crate::Heartbeat::interval), or every third
+//! of the limit that the peer has told at the beginning, if that is shorter: by itself, whether
+//! the line is busy or not, and however long handlers run. Its answer also confirms what has come.
+//!
+//! - A side that has waited for [`heartbeat.limit`](crate::Heartbeat::limit) (30 s) without a
+//!   byte ends the session with [`Timeout`](crate::ErrorKind::Timeout), at most a second later.
+//!   Its calls end at once and say [whether they may have been
+//!   executed](crate::Error::maybe_executed). So a peer is found that is gone without a word, or
+//!   whose machine answers while its program is stuck.
+//! - Any byte is life, also one of a large message that takes minutes. A side whose handler is
+//!   busy, or which has no room for more, does not judge, and what it sends lets its peer wait.
+//! - What has come and was not read yet is read before anything is judged. A process that was
+//!   stopped for a while, even together with its peer, waits anew once it goes on.
+//! - Both sides may be set differently, and either may switch its part off. A session costs one
+//!   small write and one small read every 10 s, and no thread.
+//! - A ping waits for the message that is being written, and for no other.
+//!
+//! [Protocols](crate::protocol) without pings rely on the system: on what is written being
+//! acknowledged (`socket.user_timeout`), its probes (`socket.keepalive`), and `timeouts.idle`.
+//!
 //! # Waiting
 //!
 //! Everything that waits has a time limit or a way to be woken:
@@ -124,7 +146,6 @@
 //!
 //! | | what that means today |
 //! |---|---|
-//! | heartbeats | pings are answered and none are sent. A peer that vanishes without a word is noticed when something is written to it (`socket.user_timeout`, 30 s), or by the system's probes (`socket.keepalive`, after 60 s of silence and its probes), or at `timeouts.idle` if it is set |
 //! | reconnecting | a session that is lost stays lost: dial again, and decide what to repeat by `not_written` and `maybe_executed` |
 //! | cables | one session is one connection; several to one peer are several sessions |
 //! | resumable sessions | hence no "exactly once" across a cut |

@@ -26,6 +26,8 @@
 //! | `dropped_pushes` | pushes that nothing handles, or that were refused: a route is misspelt, or versions differ |
 //! | `skipped_frames` | frames of unknown kinds: a newer peer, usually harmless |
 //! | `control_frames` | pings, pongs, goodbyes and cancels |
+//! | `pings_sent`, `pings_received` | [heartbeats](super::promises#the-line-over-time), of this side and of peers |
+//! | `pongs_received` | their answers; fewer than `pings_sent` when peers are busy, as one answers several |
 //! | `queue_full` | pushes and calls that found no room: peers read too slowly, or `queued_bytes` is too small |
 //! | `panics` | handlers and callbacks that panicked: a bug of the application; look into the log |
 //! | `closed_clean` | sessions that ended with goodbyes on both sides |

@@ -275,6 +275,13 @@ macro_rules! handler_methods {
             self
         }
 
+        /// How often this side says that it is there, and when its peer is taken for lost.
+        /// Default [`Heartbeat::default`]($crate::Heartbeat).
+        pub fn heartbeat(mut self, heartbeat: $crate::Heartbeat) -> Self {
+            self.config.heartbeat = heartbeat;
+            self
+        }
+
         /// Options of the sockets. Default [`SocketOptions::default`]($crate::SocketOptions).
         pub fn socket_options(mut self, options: $crate::SocketOptions) -> Self {
             self.config.socket = options;
@@ -292,8 +299,8 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Limits, time limits and socket options as a file sets them, in place of those set
-        /// so far.
+        /// Limits, time limits, heartbeats and socket options as a file sets them, in place of
+        /// those set so far.
         #[cfg(feature = "config")]
         #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
         pub fn settings(mut self, settings: $crate::Settings) -> Self {

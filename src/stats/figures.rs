@@ -133,6 +133,8 @@ figures! {
         sent_bytes,
         /// System calls that wrote.
         writes,
+        /// Heartbeats sent.
+        pings_sent,
     }
 
     /// What the thread that reads counts.
@@ -157,6 +159,10 @@ figures! {
         skipped_frames,
         /// Ping, pong, goodbye and cancel frames received.
         control_frames,
+        /// Heartbeats of the peer.
+        pings_received,
+        /// Answers to heartbeats; one may answer several.
+        pongs_received,
     }
 
     /// What any thread counts, and what is rare.

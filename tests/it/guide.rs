@@ -5,7 +5,7 @@ mod values;
 use std::fs;
 use std::path::Path;
 
-use trunkline::{Limits, Server, SocketOptions, Timeouts};
+use trunkline::{Heartbeat, Limits, Server, SocketOptions, Timeouts};
 
 use self::values::{fields, shown};
 
@@ -43,6 +43,7 @@ fn the_page_of_limits_has_every_time_limit_and_socket_option_with_its_default() 
     let timeouts = fields(&Timeouts::default());
     for (name, default) in timeouts
         .into_iter()
+        .chain(fields(&Heartbeat::default()))
         .chain(fields(&SocketOptions::default()))
     {
         let row = row(&page, &name).unwrap_or_else(|| panic!("{name} is missing"));

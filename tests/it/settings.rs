@@ -5,7 +5,7 @@ mod errors;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trunkline::{Client, ErrorKind, Limits, Server, Settings, SocketOptions, Timeouts};
+use trunkline::{Client, ErrorKind, Heartbeat, Limits, Server, Settings, SocketOptions, Timeouts};
 
 use crate::support::{LIMIT, millis, tcp_address, within};
 
@@ -22,6 +22,8 @@ fn unusual() -> Settings {
     settings.timeouts.frame = Duration::new(86_461, 1_000_001);
     settings.timeouts.lowest_rate = u32::MAX;
     settings.timeouts.idle = millis(1_500);
+    settings.heartbeat.interval = Duration::MAX;
+    settings.heartbeat.limit = millis(300);
     settings.socket.nodelay = false;
     settings.socket.keepalive = None;
     settings.socket.keepalive_interval = Some(Duration::from_secs(5));
@@ -39,10 +41,11 @@ fn unusual() -> Settings {
 #[test]
 fn the_documented_sample_has_every_key_with_its_default() {
     assert_eq!(Settings::parse(SAMPLE).unwrap(), Settings::default());
-    for table in ["limits", "timeouts", "socket"] {
+    for table in ["limits", "timeouts", "heartbeat", "socket"] {
         let error = Settings::parse(&format!("[{table}]\nwrong = 1")).unwrap_err();
         let text = error.to_string();
-        let (_, known) = text.split_once("expected one of ").unwrap();
+        let (_, known) = text.split_once("expected ").unwrap();
+        let known = known.trim_start_matches("one of ").replace(" or ", ", ");
         let (_, below) = SAMPLE.split_once(&format!("[{table}]\n")).unwrap();
         let shown = below.split("\n[").next().unwrap();
         for key in known.split(", ") {
@@ -152,17 +155,19 @@ fn the_tables_fit_into_structures_of_ones_own() {
         name: String,
         limits: Limits,
         timeouts: Timeouts,
+        heartbeat: Heartbeat,
         socket: SocketOptions,
     }
     let own = Own {
         name: "a program".to_owned(),
         limits: unusual().limits,
         timeouts: unusual().timeouts,
+        heartbeat: unusual().heartbeat,
         socket: unusual().socket,
     };
     let text = toml::to_string(&own).unwrap();
     assert_eq!(toml::from_str::<Own>(&text).unwrap(), own, "{text}");
-    let text = "name = ''\nlimits.frame_byts = 1\n[timeouts]\n[socket]";
+    let text = "name = ''\nlimits.frame_byts = 1\n[timeouts]\n[heartbeat]\n[socket]";
     let error = toml::from_str::<Own>(text).unwrap_err();
     assert!(error.message().contains("frame_byts"), "{error}");
 }

@@ -123,10 +123,14 @@ pub(crate) fn raw_limits() -> PeerLimits {
 
 /// Preface and hello.
 pub(crate) fn opening() -> Vec<u8> {
+    opening_with(PeerTimes::default())
+}
+
+fn opening_with(times: PeerTimes) -> Vec<u8> {
     let hello = Hello {
         random: [7; 32],
         limits: raw_limits(),
-        times: PeerTimes::default(),
+        times,
     };
     [preface().to_vec(), hello.encode()].concat()
 }
@@ -146,6 +150,12 @@ pub(crate) fn counts_frame(kind: Kind, messages: u64, bytes: u64) -> Vec<u8> {
 }
 
 impl RawPeer {
+    /// Connects and announces how long silence may last, in milliseconds.
+    pub(crate) fn dial_silent(address: impl ToSocketAddrs, silence: u32) -> RawPeer {
+        let times = PeerTimes { silence, call: 0 };
+        RawPeer::dial_with(address, &opening_with(times))
+    }
+
     /// Connects and does the client's side of the handshake.
     pub(crate) fn dial(address: impl ToSocketAddrs) -> RawPeer {
         RawPeer::dial_with(address, &opening())
@@ -240,8 +250,19 @@ impl RawPeer {
         self.send(&frame(Kind::Call, route, sequence, body));
     }
 
-    /// The next frame; `None` at the end of the stream, however it ends.
+    /// The next frame but pings, which come unasked; `None` at the end of the stream, however it
+    /// ends.
     pub(crate) fn next(&mut self) -> Option<Message> {
+        loop {
+            let message = self.next_of_all()?;
+            if message.kind != Kind::Ping {
+                return Some(message);
+            }
+        }
+    }
+
+    /// The next frame.
+    pub(crate) fn next_of_all(&mut self) -> Option<Message> {
         let limits = Limits::default();
         loop {
             match Native.decode(&self.received, &limits).unwrap() {

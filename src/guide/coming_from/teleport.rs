@@ -25,6 +25,7 @@
 //! | `Proto` | [`Framing`](crate::Framing); of your own: [`Protocol`](crate::protocol::Protocol) with [`Framed`](crate::Framed) |
 //! | `DefaultDialTimeout`, `DefaultContextAge` | [`timeouts.connect`](crate::Timeouts::connect), [`timeouts.call`](crate::Timeouts::call) |
 //! | `SetMessageSizeLimit` | [`frame_bytes`](crate::Limits::frame_bytes) |
+//! | the plugin `heartbeat` | [`Heartbeat`](crate::Heartbeat), on by default |
 //! | `SetSocketNoDelay` and others | [`SocketOptions`](crate::SocketOptions), of each client or server |
 //! | `SlowCometDuration`, `CountTime` | an interceptor; [`Stats::handler_time`](crate::Stats::handler_time) |
 //! | peer.Close | [`Session::shutdown`](crate::Session::shutdown), [`Server::shutdown`](crate::Server::shutdown) |
@@ -79,7 +80,6 @@
 //! | JSON, Protobuf, Thrift, XML, form | encode by yourself, or implement two [traits](crate::codec) |
 //! | transfer filters: gzip, md5 | no |
 //! | TLS, the plugins `auth` and `secure` | no encryption; [`on_accept`](crate::ServerBuilder::on_accept) by address or Unix user |
-//! | the plugin `heartbeat` | TCP keepalive: [`SocketOptions`](crate::SocketOptions) |
 //! | QUIC, WebSocket, HTTP | no |
 //! | restarting without a gap (`Reboot`) | hand the listener over: [`ServerBuilder::from_listener`](crate::ServerBuilder::from_listener) |
 //! | teleport's wire format | no: both ends change over |

@@ -74,6 +74,5 @@
 //! | subscriptions by prefix of the message | groups: the server [adds](crate::Hub::join) a session when it asks for a topic |
 //! | `inproc://`, multicast, datagrams | a socket pair with [`from_stream`](crate::Client::from_stream); no |
 //! | CURVE, GSSAPI, ZAP | no encryption; [`on_accept`](crate::ServerBuilder::on_accept) by address or Unix user |
-//! | heartbeats (`ZMQ_HEARTBEAT_IVL`) | TCP keepalive: [`SocketOptions`](crate::SocketOptions) |
 //! | proxies and devices | no |
 //! | ZMTP | no: both ends change over |

@@ -56,6 +56,8 @@ fn a_value_that_cannot_be_is_refused_with_its_key_and_line() {
             ],
         ),
         ("timeouts", "lowest_rate", &["-1", "'16 KiB/s'"]),
+        ("heartbeat", "interval", &["0", "'299ms'", "'off'"]),
+        ("heartbeat", "limit", &["30", "'0s'", "'299ms'"]),
         ("socket", "nodelay", &["1", "'yes'"]),
         (
             "socket",
