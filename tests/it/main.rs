@@ -26,6 +26,7 @@ mod golden;
 mod guide;
 mod handlers;
 mod handles;
+mod heartbeats;
 mod hostile;
 mod hostile_peers;
 mod house;
