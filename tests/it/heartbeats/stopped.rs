@@ -1,5 +1,6 @@
 //! Processes that are stopped for a while: this one's peer, the side that judges, and both.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::mpsc;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use trunkline::{CloseReason, ErrorKind};
+use trunkline::{Client, CloseReason, ErrorKind};
 
 use super::{ECHO, client, echo, within_limit};
 use crate::support::{
@@ -53,6 +54,24 @@ impl Other {
         self.input.write_all(b"\n").unwrap();
     }
 
+    /// Stops all its threads.
+    fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.process.id());
+        // One that ends meanwhile has none any more.
+        let is_stopped = |task: std::io::Result<fs::DirEntry>| {
+            let stat = task.and_then(|task| fs::read_to_string(task.path().join("stat")));
+            stat.is_ok_and(|stat| stat.contains(") T "))
+        };
+        assert!(eventually(LIMIT, || {
+            fs::read_dir(&tasks).unwrap().all(is_stopped)
+        }));
+    }
+
+    fn go_on(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
     fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.process.id() as i32), signal).unwrap();
     }
@@ -72,17 +91,23 @@ fn serve() {
     for _ in std::io::stdin().lines() {}
 }
 
-/// A client in a process of its own: for each line of input it says how a call ended, and how
-/// many sessions have.
+/// Clients in a process of their own: for each line of input it says whether all their calls were
+/// answered, and how sessions have ended. They are many, so that not all of their readers run
+/// before the timer does.
 fn call(address: &str) {
     let (sender, ends) = mpsc::channel();
-    let client = client(within_limit(HEARTBEAT))
-        .on_closed(move |_, report| sender.send(report.to_string()).unwrap())
-        .connect(address)
-        .unwrap();
+    let connect = |_| {
+        let sender = sender.clone();
+        client(within_limit(HEARTBEAT))
+            .on_closed(move |_, report| sender.send(report.to_string()).unwrap())
+            .connect(address)
+            .unwrap()
+    };
+    let clients: Vec<Client> = (0..CLIENTS).map(connect).collect();
     println!("\nconnected");
     for _ in std::io::stdin().lines() {
-        let called = client.call(ECHO, b"there").is_ok();
+        let answered = |client: &Client| client.call(ECHO, b"there").is_ok();
+        let called = clients.iter().filter(|client| answered(client)).count();
         println!(
             "\ncalled {called} {:?}",
             ends.try_iter().collect::<Vec<_>>()
@@ -90,7 +115,8 @@ fn call(address: &str) {
     }
 }
 
-const ALIVE: &str = "true []";
+const CLIENTS: usize = 30;
+const ALIVE: &str = "30 []";
 
 #[test]
 fn a_peer_that_is_stopped_is_found_at_the_limit_and_a_short_stop_is_survived() {
@@ -109,16 +135,16 @@ fn a_peer_that_is_stopped_is_found_at_the_limit_and_a_short_stop_is_survived() {
             .on_closed(move |_, report| sender.send(report.clone()).unwrap())
             .connect(&*address)
             .unwrap();
-        other.signal(Signal::SIGSTOP);
+        other.stop();
         assert!(ends.recv_timeout(HEARTBEAT / 4).is_err());
-        other.signal(Signal::SIGCONT);
+        other.go_on();
         client.call(ECHO, b"").unwrap();
         assert!(ends.try_recv().is_err());
 
         // Its system goes on acknowledging; a call shows that, as it is written.
         let heard = Instant::now();
         client.call(ECHO, b"").unwrap();
-        other.signal(Signal::SIGSTOP);
+        other.stop();
         let pending = client.request(ECHO).start(b"").unwrap();
         let report = ends.recv_timeout(LIMIT).unwrap();
         let took = heard.elapsed();
@@ -128,7 +154,7 @@ fn a_peer_that_is_stopped_is_found_at_the_limit_and_a_short_stop_is_survived() {
         assert_eq!(report.error.unwrap().kind(), ErrorKind::Timeout);
         let error = pending.wait().unwrap_err();
         assert!(error.maybe_executed(), "{error:?}");
-        other.signal(Signal::SIGCONT);
+        other.go_on();
         assert!(ends.recv_timeout(millis(300)).is_err(), "a second end");
     });
 }
@@ -153,10 +179,10 @@ fn a_process_that_was_stopped_reads_before_it_judges() {
         other.says("connected");
         let session = server.hub().sessions().remove(0);
         for _ in 0..3 {
-            other.signal(Signal::SIGSTOP);
+            other.stop();
             let before = session.stats().pings_sent;
             assert!(eventually(LIMIT, || session.stats().pings_sent >= before + 6));
-            other.signal(Signal::SIGCONT);
+            other.go_on();
             other.ask();
             assert_eq!(other.says("called"), ALIVE);
         }
@@ -189,12 +215,12 @@ fn two_processes_that_were_both_stopped_keep_their_session() {
                 true => (&server, &caller),
                 false => (&caller, &server),
             };
-            first.signal(Signal::SIGSTOP);
-            second.signal(Signal::SIGSTOP);
+            first.stop();
+            second.stop();
             thread::sleep(HEARTBEAT * 2);
-            first.signal(Signal::SIGCONT);
+            first.go_on();
             thread::sleep(millis(200));
-            second.signal(Signal::SIGCONT);
+            second.go_on();
             // And all of a limit later, when what began anew would have passed.
             thread::sleep(HEARTBEAT + millis(300));
             caller.ask();
