@@ -12,7 +12,7 @@
 //! | substitute reader | `tl-read-7+` | at most 16 for each connection, each started when a handler, or a push for room in the inbox, first waits, and kept | yes | [`Reader`](crate::ThreadRole::Reader) |
 //! | accept | `tl-accept` | one for each address that a server listens on | yes | [`Accept`](crate::ThreadRole::Accept) |
 //! | resolver | `tl-resolve` | one for each name that is looked up, while that lasts; none for IP addresses | no | no |
-//! | timer | `trunkline-timer` | one for each process | no | no |
+//! | timer | `trunkline-timer` | one for each process; it also writes the heartbeats of idle connections | no | no |
 //! | callback | `trunkline-calls` | at most one for each process, for callbacks of calls that end without a reply | no | no |
 //!
 //! The number is that of the session. A server's reader starts with the handshake, before there

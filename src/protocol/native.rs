@@ -32,6 +32,11 @@
 //! The counts of pong and goodbye cover pushes, calls and replies, whole frames, since the
 //! connection began.
 //!
+//! A side that announces how long it lets its peer be silent (`times` in the [`handshake`]) ends
+//! the connection after that: its peer sends something at least every third of that time, a
+//! ping if there is nothing else, but no more than one ping in 100 ms. One pong may answer several
+//! pings.
+//!
 //! The extension block is a row of items: type `u8` (bit 7 set = must be understood), length
 //! `u16`, then that many bytes:
 //!

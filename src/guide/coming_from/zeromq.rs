@@ -23,6 +23,7 @@
 //! | `ZMQ_SNDHWM` (messages) | [`queued_bytes`](crate::Limits::queued_bytes) and [`queued_messages`](crate::Limits::queued_messages) |
 //! | `ZMQ_MAXMSGSIZE` | [`frame_bytes`](crate::Limits::frame_bytes) |
 //! | `ZMQ_LINGER` | [`shutdown`](crate::Session::shutdown)'s limit, or [`timeouts.close`](crate::Timeouts::close) |
+//! | `ZMQ_HEARTBEAT_IVL`, `ZMQ_HEARTBEAT_TIMEOUT` | [`Heartbeat`](crate::Heartbeat), on by default |
 //! | `zmq_socket_monitor` | `on_connected`, `on_closed`, `on_error`, the [log](crate::guide::logging) and [figures](crate::guide::statistics) |
 //! | `zmq_poll` | handlers; several threads; one [`Inbox`](crate::Inbox) for all sessions of a server |
 //!
