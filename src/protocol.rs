@@ -3,7 +3,7 @@
 //! What each protocol carries; what it cannot is refused with `Unsupported` before a byte is
 //! written:
 //!
-//! | protocol | push | call, reply | status | metadata | route | ping (answered), goodbye | handshake |
+//! | protocol | push | call, reply | status | metadata | route | ping, goodbye | handshake |
 //! |---|---|---|---|---|---|---|---|
 //! | [`Native`] | yes | yes | yes | yes | number or name | yes | yes |
 //! | [`LengthPrefixed`] | yes | no | no | no | none: every message is route 0 | no | no |

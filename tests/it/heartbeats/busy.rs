@@ -1,5 +1,6 @@
 //! Sides that are busy, and lines that are: no false death.
 
+use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -143,6 +144,41 @@ fn a_transfer_that_takes_many_limits_is_no_death() {
 #[test]
 fn transfers_in_both_directions_at_once_are_no_death() {
     transfer(true, true);
+}
+
+/// A ping waits for what the kernel has and for the frame that is being written, not for the queue.
+#[test]
+fn a_ping_overtakes_what_waits_in_the_queue() {
+    const FRAMES: usize = 40;
+    within(Duration::from_secs(30), || {
+        let mut heartbeat = within_limit(LIMIT);
+        heartbeat.interval = millis(300);
+        let mut limits = Limits::default();
+        limits.queued_bytes = 16 << 20;
+        let mut socket = SocketOptions::default();
+        socket.send_buffer = Some(64 << 10);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = thread::spawn(move || RawPeer::accept(&listener));
+        let blocked = client(heartbeat.clone())
+            .limits(limits)
+            .socket_options(socket)
+            .connect(address)
+            .unwrap();
+        let mut peer = accepting.join().unwrap();
+        for _ in 0..FRAMES {
+            blocked.push(NOTE, vec![1; 256 << 10]).unwrap();
+        }
+        // One that began later has sent some: then the other's are due, too.
+        let server = echo(within_limit(LIMIT)).bind("127.0.0.1:0").unwrap();
+        let later = client(heartbeat).connect(server.local_address()).unwrap();
+        assert!(eventually(LIMIT, || later.stats().pings_sent >= 3));
+        let mut before = 0;
+        while peer.next_of_all().unwrap().kind != Kind::Ping {
+            before += 1;
+        }
+        assert!(before < FRAMES / 2, "{before} frames came before the ping");
+    });
 }
 
 #[test]
