@@ -1,6 +1,7 @@
-//! Limits, time limits and socket options: each with its default, unit and reason.
+//! Limits, time limits and socket options: each with its default, unit and reason. And the policy
+//! for slow peers.
 //!
-//! All three are plain structs: start from a preset and change the fields you care about.
+//! The first three are plain structs: start from a preset and change the fields you care about.
 //!
 //! ```
 //! use trunkline::Limits;
@@ -13,6 +14,7 @@ mod limits;
 mod notation;
 #[cfg(feature = "config")]
 mod settings;
+mod slow_peer;
 mod socket_options;
 mod threads;
 mod timeouts;
@@ -25,6 +27,7 @@ use crate::error::{Error, ErrorKind};
 pub use limits::Limits;
 #[cfg(feature = "config")]
 pub use settings::Settings;
+pub use slow_peer::SlowPeer;
 pub use socket_options::SocketOptions;
 pub(crate) use threads::ThreadOptions;
 pub use threads::{StartedThread, ThreadRole};
@@ -37,6 +40,7 @@ pub(crate) struct Config {
     pub(crate) timeouts: Timeouts,
     pub(crate) socket: SocketOptions,
     pub(crate) threads: ThreadOptions,
+    pub(crate) slow_peer: SlowPeer,
 }
 
 /// A setting with which nothing could ever work.
@@ -94,6 +98,18 @@ impl Config {
             let key = "limits.frame_bytes";
             let (bytes, most) = (limits.frame_bytes, isize::MAX);
             let what = format!("= {bytes} is above {most}, the most of this machine");
+            return Err(Mistake { key, what });
+        }
+        let frames = 2 * u64::from(limits.frame_bytes);
+        let (session, total) = (limits.session_bytes, limits.total_bytes);
+        if session < frames {
+            let key = "limits.session_bytes";
+            let what = format!("= {session} is below {frames}, twice limits.frame_bytes");
+            return Err(Mistake { key, what });
+        }
+        if total < session {
+            let key = "limits.total_bytes";
+            let what = format!("= {total} is below {session}, limits.session_bytes");
             return Err(Mistake { key, what });
         }
         self.socket.check()

@@ -210,7 +210,8 @@
 //! # Limits
 //!
 //! [`Limits`] bound sizes and counts, [`Timeouts`] how long things take. A full send queue makes
-//! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back.
+//! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back; with
+//! another policy for [slow peers](SlowPeer) it drops the push or ends the session.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -287,6 +288,7 @@ mod escape;
 pub mod guide;
 pub mod hub;
 mod link;
+mod memory;
 pub mod message;
 pub mod protocol;
 mod queue;
@@ -303,7 +305,7 @@ pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
-pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
+pub use config::{Limits, SlowPeer, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Duplicate, Hub, Sent};
