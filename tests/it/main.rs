@@ -41,6 +41,7 @@ mod own_sockets;
 mod protocols;
 #[cfg(feature = "config")]
 mod settings;
+mod slow_peers;
 mod socket_options;
 mod stats;
 mod support;
