@@ -167,8 +167,9 @@ impl ClientBuilder {
         };
         let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
         let room = source.as_ref().map(Source::room);
+        let owner = handlers.owner(&config.limits);
         let socket = Arc::new(socket);
-        let connection = Connection::new(socket, peer, self.framing, config, agreed, room)?;
+        let connection = Connection::new(socket, peer, self.framing, config, agreed, room, owner)?;
         let session = Session::new(connection.clone(), handlers.interceptors());
         let router = Router::new(handlers, session.clone(), None, source);
         start(&connection, router, &received, places)?;

@@ -1,4 +1,5 @@
-//! Limits, time limits, heartbeats and socket options: each with its default, unit and reason.
+//! Limits, time limits, heartbeats and socket options, each with its default, unit and reason;
+//! and the policy for slow peers.
 //!
 //! All are plain structs: start from a preset and change the fields you care about.
 //!
@@ -14,6 +15,7 @@ mod limits;
 mod notation;
 #[cfg(feature = "config")]
 mod settings;
+mod slow_peer;
 mod socket_options;
 mod threads;
 mod timeouts;
@@ -27,6 +29,7 @@ pub use heartbeat::Heartbeat;
 pub use limits::Limits;
 #[cfg(feature = "config")]
 pub use settings::Settings;
+pub use slow_peer::SlowPeer;
 pub use socket_options::SocketOptions;
 pub(crate) use threads::ThreadOptions;
 pub use threads::{StartedThread, ThreadRole};
@@ -40,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) heartbeat: Heartbeat,
     pub(crate) socket: SocketOptions,
     pub(crate) threads: ThreadOptions,
+    pub(crate) slow_peer: SlowPeer,
 }
 
 /// A setting with which nothing could ever work.
@@ -112,6 +116,18 @@ impl Config {
                 let what = format!("= {value:?} is below {:?}{why}", heartbeat::LEAST);
                 return Err(Mistake { key, what });
             }
+        }
+        let frames = 2 * u64::from(limits.frame_bytes);
+        let (session, total) = (limits.session_bytes, limits.total_bytes);
+        if session < frames {
+            let key = "limits.session_bytes";
+            let what = format!("= {session} is below {frames}, twice limits.frame_bytes");
+            return Err(Mistake { key, what });
+        }
+        if total < session {
+            let key = "limits.total_bytes";
+            let what = format!("= {total} is below {session}, limits.session_bytes");
+            return Err(Mistake { key, what });
         }
         self.socket.check()
     }

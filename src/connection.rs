@@ -4,6 +4,7 @@
 //! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
 //!
 //! - `sending`: messages into the queue; `gathering`, what handlers send in one piece
+//! - `overflow`: what becomes of a push for which there is no room
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
 //! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
@@ -26,6 +27,8 @@ pub(crate) mod listen;
 mod observing;
 mod order;
 mod output;
+mod overflow;
+mod owner;
 mod reading;
 mod receiving;
 mod report;
@@ -54,6 +57,7 @@ use crate::link::closing::Closing;
 use crate::link::delivery::Delivery;
 use crate::link::heartbeat::Schedule;
 use crate::link::watch::{Budget, Watch};
+use crate::memory::{Account, UNCOUNTED};
 use crate::message::{Kind, MessageRef, SessionId};
 use crate::protocol::Framing;
 use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
@@ -67,6 +71,8 @@ pub(crate) use self::ending::last_steps;
 use self::gathering::Gather;
 use self::inlet::{InboxRoom, Inlet};
 use self::output::WriteHalf;
+use self::overflow::Overflow;
+pub(crate) use self::owner::Owner;
 pub(crate) use self::reading::{prepare, start};
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
@@ -110,9 +116,13 @@ pub(crate) struct Connection {
     pub(crate) framing: Framing,
     pub(crate) config: Arc<Config>,
     pub(crate) counters: Counters,
+    owner: Arc<Owner>,
+    /// What the peer makes this side hold.
+    memory: Arc<Account>,
     peer_limits: PeerLimits,
     peer_times: PeerTimes,
     queue: SendQueue,
+    overflow: Overflow,
     gather: Gather,
     role: Mutex<WriteHalf>,
     bell: Bell,
@@ -166,6 +176,7 @@ impl Connection {
         config: Arc<Config>,
         agreed: Agreed,
         inbox: Option<Arc<InboxRoom>>,
+        owner: Arc<Owner>,
     ) -> Result<Arc<Connection>, Error> {
         let timer = Timer::shared()?;
         let now = Instant::now();
@@ -180,7 +191,9 @@ impl Connection {
             messages: limits.queued_messages as usize,
             reply_reserve: limits.reply_reserve_bytes as usize,
             replies: limits.incoming_calls as usize,
+            uncounted: UNCOUNTED,
         };
+        let memory = owner.session_account(&limits);
         Ok(Arc::new_cyclic(|me| Connection {
             id: agreed.id,
             peer,
@@ -189,7 +202,10 @@ impl Connection {
             counters: Counters::default(),
             peer_limits: agreed.peer_limits,
             peer_times: agreed.peer_times,
-            queue: SendQueue::new(bound),
+            queue: SendQueue::new(bound, memory.clone()),
+            overflow: Overflow::new(config.slow_peer),
+            owner,
+            memory,
             gather: Gather::default(),
             role: Mutex::new(WriteHalf::new(socket.clone())),
             bell: Bell::new(),
@@ -235,6 +251,7 @@ impl Connection {
         stats.sessions_peak = 1;
         stats.queued_bytes = self.queue.used_bytes() as u64;
         stats.queued_bytes_peak = stats.queued_bytes.max(self.queue.peak_bytes() as u64);
+        stats.held_bytes = self.memory.used() as u64;
         stats.queue_fill = self.queue.fill();
         let calls = self.calls.lock();
         stats.calls_in_flight = calls.open_calls() as u64;

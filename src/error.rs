@@ -14,6 +14,7 @@ use crate::status::Status;
 /// |---|---|---|
 /// | `InvalidInput`, `TooLarge`, `Unsupported` | the caller's | no |
 /// | `QueueFull`, `TooManyInFlight`, `Overloaded` | nobody's: no room now | yes |
+/// | `SlowPeer` | the peer's, or the line's: it reads too slowly | yes |
 /// | `WouldDeadlock` | the caller's: waiting here could never end | no |
 /// | `Timeout` | nobody's: the time limit passed | yes |
 /// | `NameTaken` | the caller's: another session has the name | no |
@@ -38,6 +39,9 @@ pub enum ErrorKind {
     TooManyInFlight,
     /// Sessions, threads or memory are used up.
     Overloaded,
+    /// The peer reads too slowly, and its session was ended for it
+    /// ([`SlowPeer::Disconnect`](crate::SlowPeer::Disconnect)).
+    SlowPeer,
     /// Waiting on this thread could never end.
     WouldDeadlock,
     /// The name that was asked for is another session's.
@@ -215,7 +219,10 @@ impl Error {
 
     /// The session is over, whoever ended it.
     pub fn is_closed(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Closed | ErrorKind::Disconnected)
+        matches!(
+            self.0.kind,
+            ErrorKind::Closed | ErrorKind::Disconnected | ErrorKind::SlowPeer
+        )
     }
 
     /// The same operation may succeed later, or with another peer.
@@ -224,6 +231,7 @@ impl Error {
             ErrorKind::QueueFull
             | ErrorKind::TooManyInFlight
             | ErrorKind::Overloaded
+            | ErrorKind::SlowPeer
             | ErrorKind::Timeout
             | ErrorKind::Disconnected
             | ErrorKind::ConnectFailed => true,

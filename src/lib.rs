@@ -211,7 +211,8 @@
 //!
 //! [`Limits`] bound sizes and counts, [`Timeouts`] how long things take, and a [`Heartbeat`] finds
 //! peers that are gone without a word. A full send queue makes
-//! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back.
+//! [`push`](Session::push) wait, and [`try_push`](Session::try_push) give the body back; with
+//! another policy for [slow peers](SlowPeer) it drops the push or ends the session.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -288,6 +289,7 @@ mod escape;
 pub mod guide;
 pub mod hub;
 mod link;
+mod memory;
 pub mod message;
 pub mod protocol;
 mod queue;
@@ -304,7 +306,7 @@ pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
-pub use config::{Heartbeat, Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
+pub use config::{Heartbeat, Limits, SlowPeer, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Duplicate, Hub, Sent};

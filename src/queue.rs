@@ -15,6 +15,7 @@
 
 mod bell;
 mod chunk;
+mod lease;
 mod list;
 mod room;
 pub(crate) mod scratch;
@@ -25,10 +26,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::Error;
+use crate::memory::Account;
 
 pub(crate) use bell::Bell;
 pub(crate) use chunk::{Batch, Chunk};
-pub(crate) use room::{Bound, Class, Refusal};
+pub(crate) use room::{Bound, Class, Refusal, Shortage};
 
 use self::list::List;
 use self::room::Room;
@@ -43,7 +45,7 @@ const SPARE: usize = 4;
 #[derive(Debug)]
 pub(crate) enum NotAppended {
     /// There is no room for a frame of so many bytes.
-    Full { bytes: usize },
+    Full { bytes: usize, shortage: Shortage },
     /// The queue is closed to it.
     Closed,
     /// It cannot be encoded.
@@ -58,7 +60,7 @@ pub(crate) enum Admission {
     Reserved,
 }
 
-/// A queue of frames, bounded in bytes and messages.
+/// A queue of frames, bounded in bytes and messages, and by the memory that its account has.
 pub(crate) struct SendQueue {
     open: Mutex<Open>,
     /// Frames whose senders found the open batch locked.
@@ -78,12 +80,13 @@ struct Open {
 }
 
 impl SendQueue {
-    pub(crate) fn new(bound: Bound) -> Self {
+    /// What is beyond the bound's uncounted bytes is taken from the account.
+    pub(crate) fn new(bound: Bound, account: Arc<Account>) -> Self {
         SendQueue {
             open: Mutex::new(Open::default()),
             aside: List::new(),
             filled: AtomicUsize::new(0),
-            room: Room::new(bound),
+            room: Room::new(bound, account),
         }
     }
 
@@ -289,7 +292,10 @@ fn encode_within(
         Err(refusal) => {
             bytes.truncate(start);
             Err(match refusal {
-                Refusal::Full => NotAppended::Full { bytes: size },
+                Refusal::Full(shortage) => NotAppended::Full {
+                    bytes: size,
+                    shortage,
+                },
                 Refusal::Closed => NotAppended::Closed,
             })
         }

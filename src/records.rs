@@ -7,12 +7,13 @@
 //! | `trunkline::server` | warn | a connection was refused; a handshake failed |
 //! | `trunkline::server` | info | a server listens; it is shut down |
 //! | `trunkline::session` | warn | a session ended otherwise than by goodbyes |
+//! | `trunkline::session` | warn | a push to a peer that reads too slowly was dropped |
 //! | `trunkline::session` | debug | a session began; it ended cleanly |
 //! | `trunkline::handler` | warn | a handler panicked |
 //!
 //! Nothing is recorded per message, and never a body. Of each kind a server or client writes at
-//! most ten records a second, panics of one session one a second; what is left out is counted
-//! in the next one.
+//! most ten records a second, panics and dropped pushes of one session one a second; what is left
+//! out is counted in the next one.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -38,6 +39,7 @@ pub(crate) enum Topic {
     Listening,
     ShutDown,
     Broken,
+    Dropped,
     Begun,
     Ended,
     Panicked,
@@ -52,7 +54,7 @@ impl Topic {
             Topic::AcceptFailed => (SERVER, Level::Error),
             Topic::Refused | Topic::HandshakeFailed => (SERVER, Level::Warn),
             Topic::Listening | Topic::ShutDown => (SERVER, Level::Info),
-            Topic::Broken => (SESSION, Level::Warn),
+            Topic::Broken | Topic::Dropped => (SESSION, Level::Warn),
             Topic::Begun | Topic::Ended => (SESSION, Level::Debug),
             Topic::Panicked => (HANDLER, Level::Warn),
         }

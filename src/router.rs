@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::codec::Body;
 use crate::config::Limits;
-use crate::connection::{CloseReport, Connection, Dispatch};
+use crate::connection::{CloseReport, Connection, Dispatch, Owner};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
@@ -56,7 +56,7 @@ pub(crate) struct Handlers {
     closed: Option<ClosedHook>,
     error: Option<ErrorHook>,
     interceptors: Interceptors,
-    records: Records,
+    records: Arc<Records>,
     /// How many pushes the inbox holds, if there is one.
     inbox: Option<usize>,
 }
@@ -87,6 +87,11 @@ impl Handlers {
 
     pub(crate) fn interceptors(&self) -> Interceptors {
         self.interceptors.clone()
+    }
+
+    /// What the connections of this server or client share.
+    pub(crate) fn owner(&self, limits: &Limits) -> Arc<Owner> {
+        Owner::new(limits, self.records.clone())
     }
 
     /// Writes a log record.

@@ -19,7 +19,7 @@ use crate::address::{Address, UnixAddress, UnixName};
 use crate::config::{Config, deadline};
 use crate::connection::listen::Listener;
 use crate::connection::{
-    CloseReason, CloseReport, OpenSocket, before_wait, is_handling, last_steps, socket,
+    CloseReason, CloseReport, OpenSocket, Owner, before_wait, is_handling, last_steps, socket,
 };
 use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
@@ -57,6 +57,8 @@ pub struct Server {
 struct Shared {
     hub: Hub,
     handlers: Arc<Handlers>,
+    /// What the sessions share below.
+    owner: Arc<Owner>,
     config: Arc<Config>,
     framing: Framing,
     accept_hook: Option<AcceptHook>,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::address::Address;
 use crate::codec::{Body, FromBody, IntoBody};
-use crate::config::deadline;
+use crate::config::{SlowPeer, deadline};
 use crate::connection::{
     CloseReport, Company, Connection, OpenSocket, Wait, before_wait, is_handler_of, last_steps,
 };
@@ -102,11 +102,12 @@ impl Session {
 
     /// Sends a one-way message; waits for room in the send queue up to `timeouts.push`.
     ///
-    /// It returns when the message is queued. Messages of one thread arrive in their order.
+    /// It returns when the message is queued; with [`SlowPeer::DropNewest`] also when it was
+    /// dropped. Messages of one thread arrive in their order.
     ///
     /// # Errors
-    /// `Timeout` if there was no room in time, `QueueFull` where the limit is zero, `Closed` or
-    /// `Disconnected`, `TooLarge`, `Unsupported` by the protocol, `InvalidInput` for an empty or
+    /// `Timeout` if there was no room in time, `QueueFull` where the limit is zero, `SlowPeer` where
+    /// [that policy](SlowPeer) has ended the session for it, `Closed` or `Disconnected`, `TooLarge`, `Unsupported` by the protocol, `InvalidInput` for an empty or
     /// reserved route and for what the codec refuses; in a handler that would have to wait
     /// `WouldDeadlock`, or `Overloaded` if no thread can take over. Then nothing was sent.
     #[doc(alias = "AsyncSend")]
@@ -117,7 +118,7 @@ impl Session {
         self.push_message(route.into(), MetadataRef::EMPTY, &body, Some(limit))
     }
 
-    /// Sends a one-way message if there is room now.
+    /// Sends a one-way message if there is room now, whatever the policy for slow peers.
     ///
     /// # Errors
     /// As [`push`](Session::push), but `QueueFull` at once if there is no room. The error gives
@@ -132,7 +133,8 @@ impl Session {
             .map_err(|error| TryPushError::new(error, body))
     }
 
-    /// Sends a one-way message, waiting for room at most `limit`; zero does not wait.
+    /// Sends a one-way message, waiting for room at most `limit`; zero does not wait. The policy
+    /// for slow peers holds as for [`push`](Session::push).
     ///
     /// # Errors
     /// As [`push`](Session::push); the error gives the body back.
@@ -286,6 +288,18 @@ impl Session {
     /// The socket underneath; `None` once the session has ended.
     pub fn socket(&self) -> Option<OpenSocket> {
         self.connection.open_socket()
+    }
+
+    /// What happens to a push when the send queue is full.
+    pub fn slow_peer(&self) -> SlowPeer {
+        self.connection.slow_peer()
+    }
+
+    /// Sets what happens to a push when the send queue is full, in place of what the builder was
+    /// given. It holds for pushes that find the queue full from now on; those that wait for room
+    /// go on waiting.
+    pub fn set_slow_peer(&self, policy: SlowPeer) {
+        self.connection.set_slow_peer(policy);
     }
 
     /// What was counted so far.

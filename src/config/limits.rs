@@ -70,6 +70,16 @@ pub struct Limits {
     /// `incoming_call_bytes` of their session.
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub inbox_bytes: u32,
+    /// Bytes that the peer of one session makes this side hold: in the send queue, in the backlog,
+    /// and in the part of the read buffer beyond `read_buffer_most`, as for a large frame that
+    /// comes. Default 64 MiB; embedded 4 MiB; at least twice `frame_bytes`. Of queue and backlog
+    /// the first 16 KiB each are not counted.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
+    pub session_bytes: u64,
+    /// The same bytes of all sessions of one server, or of one client. Default 1 GiB; embedded
+    /// 32 MiB; at least `session_bytes`.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
+    pub total_bytes: u64,
     /// Sessions of one server. Default 10,000; embedded 64. With an inbox a session counts until
     /// all it sent is received.
     pub sessions: u32,
@@ -99,6 +109,8 @@ impl Limits {
             backlog_bytes: 1 << 20,
             backlog_messages: 4_096,
             inbox_bytes: 8 << 20,
+            session_bytes: 64 << 20,
+            total_bytes: 1 << 30,
             sessions: 10_000,
             sessions_per_address: 8_192,
             control_frames_per_second: 1_000,
@@ -123,6 +135,8 @@ impl Limits {
             backlog_bytes: 64 << 10,
             backlog_messages: 256,
             inbox_bytes: 256 << 10,
+            session_bytes: 4 << 20,
+            total_bytes: 32 << 20,
             sessions: 64,
             sessions_per_address: 16,
             control_frames_per_second: 1_000,

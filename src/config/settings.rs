@@ -11,10 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use self::places::{Places, malformed};
-use super::{Config, Heartbeat, Limits, Mistake, SocketOptions, Timeouts};
+use super::{Config, Heartbeat, Limits, Mistake, SlowPeer, SocketOptions, Timeouts};
 use crate::error::{Error, ErrorKind};
 
-/// Limits, time limits, heartbeats and socket options as a file sets them, for either builder.
+/// Limits, time limits, heartbeats, socket options and the policy for slow peers as a file sets
+/// them, for either builder.
 ///
 /// ```
 /// # use trunkline::{Client, Error, Settings};
@@ -47,6 +48,8 @@ use crate::error::{Error, ErrorKind};
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
 #[non_exhaustive]
 pub struct Settings {
+    /// What happens to a push when the send queue is full.
+    pub slow_peer: SlowPeer,
     /// How much is accepted and held.
     pub limits: Limits,
     /// How long everything may take.
@@ -132,6 +135,7 @@ impl Preset {
 impl Config {
     /// Takes over what a file sets, and its defaults for the rest.
     pub(crate) fn set(&mut self, settings: Settings) {
+        self.slow_peer = settings.slow_peer;
         self.limits = settings.limits;
         self.timeouts = settings.timeouts;
         self.heartbeat = settings.heartbeat;

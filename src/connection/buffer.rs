@@ -7,6 +7,7 @@ use std::time::Instant;
 use socket2::Socket;
 
 use crate::config::SocketOptions;
+use crate::memory::{Cap, Charge};
 
 /// After so many small reads in a row a large buffer is given back.
 const PATIENCE: u32 = 64;
@@ -39,11 +40,13 @@ pub(super) struct ReadBuffer {
     begun: Option<Instant>,
     small_reads: u32,
     sizes: Sizes,
+    /// What it is beyond the size for one read.
+    excess: Charge,
 }
 
 impl ReadBuffer {
     /// A buffer that begins with what came along with the handshake.
-    pub(super) fn new(received: &[u8], sizes: Sizes) -> Self {
+    pub(super) fn new(received: &[u8], sizes: Sizes, excess: Charge) -> Self {
         let mut bytes = received.to_vec();
         bytes.resize(received.len().max(sizes.small), 0);
         ReadBuffer {
@@ -53,6 +56,7 @@ impl ReadBuffer {
             begun: None,
             small_reads: 0,
             sizes,
+            excess,
         }
     }
 
@@ -86,8 +90,14 @@ impl ReadBuffer {
         let unused = self.bytes.get(self.start..self.end).unwrap_or_default();
         ReadBuffer {
             begun: self.begun,
-            ..ReadBuffer::new(unused, self.sizes)
+            ..ReadBuffer::new(unused, self.sizes, self.excess.another())
         }
+    }
+
+    /// Accounts for what the next read will hold, or names the cap that does not admit it.
+    pub(super) fn admit(&mut self, needed: Option<usize>) -> Result<(), Cap> {
+        let size = self.size_for(self.end - self.start, needed);
+        self.excess.set(size.saturating_sub(self.sizes.large))
     }
 
     /// Reads once. `needed` is the size of the unfinished frame, if it is known.

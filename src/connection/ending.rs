@@ -41,6 +41,8 @@ pub(super) enum StreamEnd {
 pub(super) struct Ending {
     pub(super) reason: Option<(CloseReason, Error)>,
     not_written: Count,
+    /// Pushes that were dropped.
+    dropped: Count,
     /// `not_written` is known.
     accounted: bool,
     report: Option<CloseReport>,
@@ -74,6 +76,19 @@ impl Connection {
     /// Whether the line is dead.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
+    }
+
+    /// Counts a push that was dropped; `false` if the report may have been made already.
+    pub(super) fn note_dropped(&self, bytes: usize) -> bool {
+        let mut ending = self.ending.lock();
+        let counts = ending.reason.is_none();
+        if counts {
+            ending.dropped.add(Count {
+                messages: 1,
+                bytes: bytes as u64,
+            });
+        }
+        counts
     }
 
     /// What ended the line, if it is dead.
@@ -237,6 +252,7 @@ impl Connection {
             farewell,
             dismissal,
             not_written: ending.not_written,
+            dropped: ending.dropped,
             unconfirmed,
             confirmed,
             received: self.counters.received(),

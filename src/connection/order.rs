@@ -16,13 +16,13 @@ use parking_lot::{Condvar, Mutex};
 use super::buffer::ReadBuffer;
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
+use crate::memory::Charge;
 use crate::message::{Kind, Message, MessageRef};
 
 /// Handlers of one connection that wait at the same time.
 const DEPTH: usize = 16;
 
 /// What the reader threads of one connection share.
-#[derive(Default)]
 pub(super) struct Order {
     desk: Mutex<Desk>,
     changed: Condvar,
@@ -31,7 +31,6 @@ pub(super) struct Order {
     away: AtomicBool,
 }
 
-#[derive(Default)]
 struct Desk {
     /// The buffer on its way to the next reader.
     handed: Option<ReadBuffer>,
@@ -41,6 +40,8 @@ struct Desk {
     depth: usize,
     held: VecDeque<(Message, usize)>,
     held_bytes: usize,
+    /// What is held back; bounded by limits of its own, so it is counted and never refused.
+    charge: Charge,
     finished: bool,
 }
 
@@ -49,6 +50,21 @@ impl Desk {
     fn handler_returned(&mut self) {
         self.depth -= 1;
         self.resting += 1;
+    }
+
+    fn hold(&mut self, message: Message, size: usize) {
+        self.held_bytes += size;
+        self.held.push_back((message, size));
+        self.charge.follow(self.held_bytes);
+    }
+
+    fn next_held(&mut self) -> Option<(Message, usize)> {
+        let next = self.held.pop_front();
+        if let Some((_, size)) = &next {
+            self.held_bytes -= size;
+            self.charge.follow(self.held_bytes);
+        }
+        next
     }
 
     fn has_room(&self, size: usize, limits: &Limits) -> bool {
@@ -68,6 +84,23 @@ pub(super) enum Held {
 }
 
 impl Order {
+    /// What is held back is counted in the charge.
+    pub(super) fn new(charge: Charge) -> Self {
+        Order {
+            desk: Mutex::new(Desk {
+                handed: None,
+                resting: 0,
+                depth: 0,
+                held: VecDeque::new(),
+                held_bytes: 0,
+                charge,
+                finished: false,
+            }),
+            changed: Condvar::new(),
+            away: AtomicBool::new(false),
+        }
+    }
+
     pub(super) fn is_away(&self) -> bool {
         self.away.load(Ordering::Acquire)
     }
@@ -123,8 +156,7 @@ impl Order {
             }
             return Held::Full;
         }
-        desk.held_bytes += size;
-        desk.held.push_back((message.to_message(), size));
+        desk.hold(message.to_message(), size);
         Held::Yes
     }
 
@@ -141,13 +173,10 @@ impl Order {
     pub(super) fn next_held(&self, full: &AtomicBool) -> Option<(Message, usize)> {
         let mut desk = self.desk.lock();
         full.store(false, Ordering::SeqCst);
-        let next = desk.held.pop_front();
-        match &next {
-            Some((_, size)) => desk.held_bytes -= size,
-            None => {
-                desk.handler_returned();
-                self.away.store(false, Ordering::Release);
-            }
+        let next = desk.next_held();
+        if next.is_none() {
+            desk.handler_returned();
+            self.away.store(false, Ordering::Release);
         }
         drop(desk);
         self.changed.notify_all();

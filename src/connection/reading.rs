@@ -16,6 +16,7 @@ use super::waiter::outcome;
 use super::{Connection, Dispatch};
 use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
+use crate::memory::Charge;
 use crate::message::{Kind, MessageRef};
 use crate::protocol::Decoded;
 
@@ -46,13 +47,14 @@ pub(crate) fn prepare<D: Dispatch>(
     received: &[u8],
     places: Places,
 ) -> impl FnOnce() + Send + use<D> {
+    let charge = || Charge::new(connection.memory.clone());
     let reading = Arc::new(Reading {
         connection: connection.clone(),
         dispatch,
-        order: Order::default(),
+        order: Order::new(charge()),
     });
     let sizes = Sizes::from(&connection.config.socket);
-    let buffer = ReadBuffer::new(received, sizes);
+    let buffer = ReadBuffer::new(received, sizes, charge());
     let guard = connection.count_thread();
     move || {
         let reader = Reader::new(reading, buffer);
@@ -145,7 +147,11 @@ impl<D: Dispatch> Reader<D> {
             let connection = self.connection();
             connection.drain_gathered();
             let mut buffer = self.buffer.borrow_mut();
-            connection.before_read(&mut buffer, needed);
+            if let Err(error) = connection.before_read(&mut buffer, needed) {
+                drop(buffer);
+                connection.fail(error);
+                return Err(StreamEnd::Whole);
+            }
             let result = buffer.fill(&socket, needed);
             connection.after_read();
             self.sampling.begin_anew();

@@ -17,7 +17,21 @@ use crate::stats::bump;
 use crate::status::{Status, StatusRef};
 
 impl Connection {
-    pub(super) fn before_read(&self, buffer: &mut ReadBuffer, needed: Option<usize>) {
+    /// The next read is for so many bytes of an unfinished frame, if that is known.
+    ///
+    /// # Errors
+    /// `Overloaded` if there is no memory for it.
+    pub(super) fn before_read(
+        &self,
+        buffer: &mut ReadBuffer,
+        needed: Option<usize>,
+    ) -> Result<(), Error> {
+        buffer.admit(needed).map_err(|cap| {
+            Error::new(
+                ErrorKind::Overloaded,
+                format!("a large message of the peer gets no more memory: {cap}, and used up"),
+            )
+        })?;
         let now = Instant::now();
         let unfinished = (!buffer.is_empty()).then(|| Unfinished {
             begun: buffer.frame_begun(now),
@@ -31,6 +45,7 @@ impl Connection {
             // One that has passed is looked at now, and the timer is not late then.
             self.schedule(deadline.max(now));
         }
+        Ok(())
     }
 
     pub(super) fn after_read(&self) {

@@ -20,7 +20,8 @@ pub enum CloseReason {
     Truncated,
     /// The connection was reset, or writing failed.
     Reset,
-    /// This side cut it off: by abort, a time limit or a limit. The error says which.
+    /// This side cut it off: by abort, a time limit, a limit or the policy for slow peers. The
+    /// error says which.
     Cut,
 }
 
@@ -42,6 +43,9 @@ pub struct CloseReport {
     pub dismissal: Option<Status>,
     /// Accepted here and never handed to the kernel: certainly lost.
     pub not_written: Count,
+    /// Pushes that were dropped and never accepted, as the peer reads too slowly
+    /// ([`SlowPeer::DropNewest`](crate::SlowPeer::DropNewest)).
+    pub dropped: Count,
     /// Written, and the peer has not said that it came: perhaps lost.
     pub unconfirmed: Count,
     /// Received by the peer.
@@ -62,6 +66,9 @@ impl fmt::Display for CloseReport {
         }
         if self.not_written.messages > 0 {
             write!(f, ", not written {}", self.not_written)?;
+        }
+        if self.dropped.messages > 0 {
+            write!(f, ", dropped {}", self.dropped)?;
         }
         if let Some(dismissal) = &self.dismissal {
             write!(f, "; closed here with {dismissal}")?;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use super::seat;
 use super::writing::Company;
-use crate::config::{Limits, deadline};
+use crate::config::{Limits, SlowPeer, deadline};
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
 use crate::protocol::{SendLimits, unsupported};
-use crate::queue::{Admission, Class, NotAppended, Refusal};
+use crate::queue::{Admission, Class, NotAppended, Refusal, Shortage};
 use crate::status::{Status, StatusRef};
 
 /// A message with a larger body is not copied into the batch of small ones.
@@ -22,22 +22,30 @@ const HEADERS: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     No,
-    /// From now on; the clock is read only if there is no room.
+    /// From now on, if the policy for slow peers is to wait; the clock is read only if there is
+    /// no room.
     For(Duration),
     Until(Option<Instant>),
 }
 
 /// Why a message is not in the queue.
 enum NotPut {
-    /// There is no room for so many bytes; a large frame comes along, encoded.
-    Full(usize, Option<Vec<u8>>),
+    Full(Full),
     Refused(Error),
+}
+
+/// There is no room for so many bytes; a large frame comes along, encoded.
+struct Full {
+    bytes: usize,
+    shortage: Shortage,
+    frame: Option<Vec<u8>>,
 }
 
 impl Connection {
     /// Sends a push or call.
     ///
-    /// On success it is queued; on error nothing was sent.
+    /// On success it is queued, or dropped by the policy for slow peers; on error nothing was
+    /// sent.
     pub(crate) fn send(
         &self,
         message: &MessageRef<'_>,
@@ -46,15 +54,10 @@ impl Connection {
     ) -> Result<(), Error> {
         let waiting = match self.put(message, Class::Request) {
             Ok(waiting) => waiting,
-            Err(NotPut::Full(bytes, frame)) => {
-                let deadline = match wait {
-                    Wait::No | Wait::For(Duration::ZERO) => return Err(self.refused_full()),
-                    Wait::For(limit) => deadline(Instant::now(), limit),
-                    Wait::Until(deadline) => deadline,
-                };
-                self.wait_for_room(bytes, deadline)?;
-                self.put_reserved(message, bytes, frame)?
-            }
+            Err(NotPut::Full(full)) => match self.make_room(&full, wait)? {
+                true => self.put_reserved(message, full)?,
+                false => return Ok(()),
+            },
             Err(NotPut::Refused(error)) => return Err(error),
         };
         self.appended(message.kind, company, waiting);
@@ -71,7 +74,11 @@ impl Connection {
         self.queue
             .append(admission, true, encode)
             .map_err(|refusal| match refusal {
-                NotAppended::Full { bytes } => NotPut::Full(bytes, None),
+                NotAppended::Full { bytes, shortage } => NotPut::Full(Full {
+                    bytes,
+                    shortage,
+                    frame: None,
+                }),
                 NotAppended::Closed => NotPut::Refused(self.closed_error()),
                 NotAppended::Encoding(error) => NotPut::Refused(error),
             })
@@ -84,20 +91,22 @@ impl Connection {
         let bytes = frame.len();
         match self.queue.reserve(bytes, class) {
             Ok(()) => self.queue.append_alone(frame),
-            Err(Refusal::Full) => return Err(NotPut::Full(bytes, Some(frame))),
+            Err(Refusal::Full(shortage)) => {
+                return Err(NotPut::Full(Full {
+                    bytes,
+                    shortage,
+                    frame: Some(frame),
+                }));
+            }
             Err(Refusal::Closed) => return Err(NotPut::Refused(self.closed_error())),
         }
         Ok(bytes)
     }
 
     /// Puts a message for which room was waited for.
-    fn put_reserved(
-        &self,
-        message: &MessageRef<'_>,
-        bytes: usize,
-        frame: Option<Vec<u8>>,
-    ) -> Result<usize, Error> {
-        if let Some(frame) = frame {
+    fn put_reserved(&self, message: &MessageRef<'_>, full: Full) -> Result<usize, Error> {
+        let bytes = full.bytes;
+        if let Some(frame) = full.frame {
             self.queue.append_alone(frame);
             return Ok(bytes);
         }
@@ -112,64 +121,104 @@ impl Connection {
         }
     }
 
+    /// Reserves room for what found none; `false` if it was dropped instead.
+    fn make_room(&self, full: &Full, wait: Wait) -> Result<bool, Error> {
+        let deadline = match wait {
+            Wait::No => return Err(self.refused_full(full.shortage)),
+            Wait::Until(deadline) => deadline,
+            Wait::For(limit) => match self.slow_peer() {
+                SlowPeer::Block if limit.is_zero() => {
+                    return Err(self.refused_full(full.shortage));
+                }
+                SlowPeer::Block => deadline(Instant::now(), limit),
+                policy => return self.make_room_or(policy, full.bytes),
+            },
+        };
+        self.wait_for_room(full.bytes, deadline).map(|()| true)
+    }
+
+    /// Reserves room for a push if the system takes what is queued; otherwise drops the push or
+    /// ends the session.
+    fn make_room_or(&self, policy: SlowPeer, bytes: usize) -> Result<bool, Error> {
+        // What was only gathered is no fault of the peer.
+        self.drain_inline();
+        match self.queue.reserve(bytes, Class::Request) {
+            Ok(()) => Ok(true),
+            Err(Refusal::Closed) => Err(self.closed_error()),
+            Err(Refusal::Full(shortage)) if policy == SlowPeer::Disconnect => {
+                self.counters.others.queue_full.fetch_add(1);
+                Err(self.disconnect_slow(shortage))
+            }
+            Err(Refusal::Full(_)) => self.drop_push(bytes).map(|()| false),
+        }
+    }
+
     /// Reserves room for a push or call, waiting for it.
     fn wait_for_room(&self, bytes: usize, deadline: Option<Instant>) -> Result<(), Error> {
         seat::before_wait()?;
         match self.queue.reserve_by(bytes, deadline) {
             Ok(()) => Ok(()),
-            Err(Refusal::Full) => Err(Error::with_source(
+            Err(Refusal::Full(shortage)) => Err(Error::with_source(
                 ErrorKind::Timeout,
                 "no room in the send queue within the time limit (timeouts.push)",
-                self.refused_full(),
+                self.refused_full(shortage),
             )),
             Err(Refusal::Closed) => Err(self.closed_error()),
         }
     }
 
     /// A push or call is not sent.
-    fn refused_full(&self) -> Error {
+    fn refused_full(&self, shortage: Shortage) -> Error {
         self.counters.others.queue_full.fetch_add(1);
-        self.full()
-    }
-
-    fn full(&self) -> Error {
-        let bound = self.queue.bound();
-        Error::new(
-            ErrorKind::QueueFull,
-            format!(
-                "the send queue is full: limits.queued_bytes is {}, limits.queued_messages {}",
-                bound.bytes, bound.messages
-            ),
-        )
+        self.full(shortage)
     }
 
     /// Sends a frame of a push that several connections share, with a body of this size.
     pub(crate) fn send_shared(&self, frame: &Arc<[u8]>, body_bytes: usize) -> Result<(), Error> {
         self.send_limits().check_body(body_bytes)?;
         self.send_limits().check_frame(frame.len())?;
-        let admission = Admission::Within(Class::Request);
-        let put = if frame.len() <= ALONE {
-            // A small one is combined with others.
-            let copy = |bytes: &mut Vec<u8>| {
-                bytes.extend_from_slice(frame);
-                Ok(())
-            };
-            self.queue.append(admission, true, copy).map_err(|_| ())
-        } else {
-            let reserved = self.queue.reserve(frame.len(), Class::Request);
-            reserved
-                .map(|()| self.queue.append_shared(frame.clone()))
-                .map(|()| frame.len())
-                .map_err(|_| ())
+        let disconnects = || self.slow_peer() == SlowPeer::Disconnect;
+        let put = match self.put_shared(frame) {
+            Err(Refusal::Full(_)) if disconnects() => {
+                self.drain_inline();
+                self.put_shared(frame)
+            }
+            put => put,
         };
         match put {
             Ok(waiting) => {
                 self.appended(Kind::Push, Company::Alone, waiting);
                 Ok(())
             }
-            Err(()) if self.is_over() || self.is_closing() => Err(self.closed_error()),
-            Err(()) => Err(self.refused_full()),
+            Err(_) if self.is_over() || self.is_closing() => Err(self.closed_error()),
+            Err(Refusal::Closed) => Err(self.closed_error()),
+            Err(Refusal::Full(shortage)) => {
+                if disconnects() {
+                    self.disconnect_slow(shortage);
+                }
+                Err(self.refused_full(shortage))
+            }
         }
+    }
+
+    fn put_shared(&self, frame: &Arc<[u8]>) -> Result<usize, Refusal> {
+        if frame.len() > ALONE {
+            self.queue.reserve(frame.len(), Class::Request)?;
+            self.queue.append_shared(frame.clone());
+            return Ok(frame.len());
+        }
+        // A small one is combined with others.
+        let copy = |bytes: &mut Vec<u8>| {
+            bytes.extend_from_slice(frame);
+            Ok(())
+        };
+        let admission = Admission::Within(Class::Request);
+        self.queue
+            .append(admission, true, copy)
+            .map_err(|refusal| match refusal {
+                NotAppended::Full { shortage, .. } => Refusal::Full(shortage),
+                NotAppended::Closed | NotAppended::Encoding(_) => Refusal::Closed,
+            })
     }
 
     /// Answers a call of the peer. What does not fit is replaced by a status, for which there
@@ -233,7 +282,7 @@ impl Connection {
                 self.appended(Kind::Reply, Company::Alone, waiting);
                 Ok(())
             }
-            Err(NotPut::Full(..)) => Err(self.full()),
+            Err(NotPut::Full(full)) => Err(self.full(full.shortage)),
             Err(NotPut::Refused(error)) => Err(error),
         }
     }

@@ -21,7 +21,7 @@
 //!
 //! | setting | effect |
 //! |---|---|
-//! | [`Limits::embedded`](crate::Limits::embedded) | 64 sessions, frames up to 1 MiB, at most 640 KiB in the queues of a session; the [table](super::limits#sizes-and-counts) has both presets side by side |
+//! | [`Limits::embedded`](crate::Limits::embedded) | 64 sessions, frames up to 1 MiB, at most 640 KiB in the queues of a session and 32 MiB held for all peers; the [table](super::limits#sizes-and-counts) has both presets side by side |
 //! | `frame_bytes`, `body_bytes` | the next to lower: one frame that comes is held as a whole |
 //! | `read_buffer_least`, `read_buffer_most` | 4 and 64 KiB for each session, idle and busy |
 //! | `send_buffer`, `receive_buffer` | the kernel's buffers, tuned by the system otherwise, up to megabytes |

@@ -22,7 +22,8 @@
 //! | [`Unsupported`] | the caller's | no | the protocol cannot carry this, or the type does not read that format: choose another |
 //! | [`QueueFull`] | nobody's | yes | the peer is slower than this side: wait, drop or thin out |
 //! | [`TooManyInFlight`] | nobody's | yes | fewer calls at a time, or higher limits at both sides |
-//! | [`Overloaded`] | nobody's | yes | later; or raise `limits.sessions`, or the system's limit of threads |
+//! | [`Overloaded`] | nobody's | yes | later; or raise what the text names: `limits.sessions`, `limits.session_bytes`, `limits.total_bytes`, or the system's limit of threads |
+//! | [`SlowPeer`] | the peer's, or the line's | yes | the session is over, by the [policy](crate::SlowPeer) for peers that read too slowly: the peer dials again; push less, or raise `limits.queued_bytes` |
 //! | [`WouldDeadlock`] | the caller's | no | do not wait here: defer the answer, or let another thread wait |
 //! | [`Timeout`] | nobody's | yes | the text names the limit. A call may have been executed: see below |
 //! | [`Closed`] | this side's, or the peer said goodbye | no | dial again if the work goes on |
@@ -48,6 +49,7 @@
 //! [`QueueFull`]: crate::ErrorKind::QueueFull
 //! [`TooManyInFlight`]: crate::ErrorKind::TooManyInFlight
 //! [`Overloaded`]: crate::ErrorKind::Overloaded
+//! [`SlowPeer`]: crate::ErrorKind::SlowPeer
 //! [`WouldDeadlock`]: crate::ErrorKind::WouldDeadlock
 //! [`Timeout`]: crate::ErrorKind::Timeout
 //! [`Closed`]: crate::ErrorKind::Closed

@@ -39,12 +39,14 @@
 //! | `pending_calls` | 65,536 | 256 | own calls in flight on a session; one that timed out counts until its late reply comes | a call waits within its time limit, then `TooManyInFlight` |
 //! | `incoming_calls` | 65,536 | 256 | the peer's calls in flight on a session; announced to it | the peer's call waits there, then `TooManyInFlight`; a peer that does not keep to it is answered `OVERLOADED`, and in the end cut off with `ProtocolAbuse` |
 //! | `incoming_call_bytes` | 4 MiB | 256 KiB | those calls, 64 bytes beside each body; announced. A larger one is admitted alone | the peer's call waits there, then `TooManyInFlight` |
-//! | `queued_bytes` | 1 MiB | 64 KiB | pushes and calls in the send queue of a session. A larger one is admitted when the queue is empty | `push` and calls wait, then `Timeout`; `try_push`: `QueueFull`; a broadcast counts the session as full |
+//! | `queued_bytes` | 1 MiB | 64 KiB | pushes and calls in the send queue of a session. A larger one is admitted when the queue is empty | `push` and calls wait, then `Timeout`; `try_push`: `QueueFull`; a broadcast counts the session as full. Other [policies](crate::SlowPeer) drop the push or end the session |
 //! | `queued_messages` | 65,536 | 1,024 | messages there | the same |
 //! | `reply_reserve_bytes` | 4 MiB | 256 KiB | room beyond `queued_bytes` for replies alone | the reply is replaced by status `OVERLOADED` |
 //! | `backlog_bytes` | 1 MiB | 64 KiB | messages held in order while a handler waits, or a push for room in the inbox | a call is answered `OVERLOADED`; a push stops the reading, and the waiting call ends with `WouldDeadlock` |
 //! | `backlog_messages` | 4,096 | 256 | messages there | the same |
 //! | `inbox_bytes` | 8 MiB | 256 KiB | pushes in the [inbox](crate::Inbox), beside the number that the builder is given; one inbox serves all sessions of a server | the push waits: the backlog fills, then reading pauses |
+//! | `session_bytes` | 64 MiB | 4 MiB | what the peer of a session makes this side hold: see [below](#memory-of-a-session); at least twice `frame_bytes` | what is sent: as with `queued_bytes`, a reply as with `reply_reserve_bytes`; a large message that comes: its session ends with `Overloaded` |
+//! | `total_bytes` | 1 GiB | 32 MiB | the same of all sessions of a server, or of a client; at least `session_bytes` | the same, for the session that asks for more |
 //! | `sessions` | 10,000 | 64 | one server; the [thread budget](super::threads#budget) may be less | the connection is refused: the client gets `Overloaded`, the server tells `on_error` |
 //! | `sessions_per_address` | 8,192 | 16 | one server, from one IP address, or of one user on Unix sockets | the same |
 //! | `control_frames_per_second` | 1,000 | 1,000 | control frames and replies to nobody, from one peer; at least 16 | the session ends with `ProtocolAbuse` |
@@ -126,6 +128,25 @@
 //! the first three lines: up to the frame limit, of the peer for what is sent. Replies that
 //! nobody has taken yet belong to their callers.
 //!
-//! A server's worst case is `sessions` times all of that, which only peers reach that all fill
-//! everything at once. To bound it, lower `sessions`, `frame_bytes` and `reply_reserve_bytes`
-//! first.
+//! # Memory of a server
+//!
+//! All of that times `sessions` is more than most machines have, so the large parts of it are
+//! counted against two caps: `session_bytes` for each session, and `total_bytes` for all sessions
+//! of a server, or for a client.
+//!
+//! | what | counted | without room under a cap |
+//! |---|---|---|
+//! | send queue | beyond 16 KiB, in steps of 64 KiB, until it is empty | a push or call finds the queue full; a reply becomes status `OVERLOADED` |
+//! | read buffer | beyond `read_buffer_most`, while a larger frame comes and is handled | the session ends with `Overloaded` |
+//! | backlog | beyond 16 KiB, in steps of 64 KiB | it is not refused: `backlog_bytes` bounds it |
+//! | inbox, calls not yet answered | no | `inbox_bytes` and `incoming_call_bytes` bound them |
+//!
+//! - Control frames always pass, and so does what is not counted: with all memory used up, an
+//!   idle session still sends and answers small messages.
+//! - Who waits for memory looks again every 50 ms, and at once when the own queue has room; the
+//!   error that it gets in the end names the cap. A policy other than
+//!   [`Block`](crate::SlowPeer::Block) holds here, too.
+//! - Bytes are those of messages. Buffers grow by doubling and some are kept for reuse while a
+//!   session is busy, about 1 MiB at most, so the process takes somewhat more. A broadcast's
+//!   large body is there once, and counts for each session.
+//! - [`Stats::held_bytes`](crate::Stats::held_bytes) is what is counted now.

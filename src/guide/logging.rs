@@ -9,6 +9,7 @@
 //! | `trunkline::server` | warn | a connection was refused, with the reason; a handshake failed |
 //! | `trunkline::server` | info | a server listens, one record for each address; it is shut down, with what became of its sessions |
 //! | `trunkline::session` | warn | a session ended otherwise than by goodbyes, with its report |
+//! | `trunkline::session` | warn | a push to a peer that reads too slowly was dropped |
 //! | `trunkline::session` | debug | a session began; it ended cleanly, with its report |
 //! | `trunkline::handler` | warn | a handler panicked: kind, route and session; the panic's own text goes to the panic hook |
 //!
@@ -18,9 +19,9 @@
 //! # How many
 //!
 //! No peer can fill the log. Of each kind of record a client or server writes at most ten in a
-//! second, and of panics of one session one in a second. What was left out is counted at the end
-//! of the next record of its kind: `(37 like it were left out)`. Texts that a peer has sent are
-//! escaped, so a record is one line.
+//! second, and of panics and dropped pushes of one session one each. What was left out is counted
+//! at the end of the next record of its kind: `(37 like it were left out)`. Texts that a peer has
+//! sent are escaped, so a record is one line.
 //!
 //! # In code
 //!

@@ -91,6 +91,19 @@
 //! their queue, how many were full, and how many closed. A peer that takes no byte for
 //! `timeouts.write` is cut off.
 //!
+//! What becomes of a push without room is a [policy](crate::SlowPeer), of a server, a client or
+//! a single session: it waits ([`Block`](crate::SlowPeer::Block), the default), or it is dropped
+//! and counted ([`DropNewest`](crate::SlowPeer::DropNewest)), or it ends the session
+//! ([`Disconnect`](crate::SlowPeer::Disconnect)). Dropped pushes are in
+//! [`CloseReport::dropped`](crate::CloseReport::dropped) and in no other count of it: what was
+//! accepted and what was dropped is together what was pushed. Calls wait, whatever the policy.
+//!
+//! Servers do not disconnect by default: one that pushes in a loop fills a queue of 1 MiB before
+//! an honest peer has read it.
+//!
+//! What all peers together make a server hold has [a cap](super::limits#memory-of-a-server), and
+//! small messages pass even when it is used up.
+//!
 //! # The edges of a session
 //!
 //! - Handlers are in place before the first byte is read.
@@ -154,5 +167,4 @@
 //! | structured bodies | bytes and text; other formats are an implementation of two [traits](crate::codec) |
 //! | large bodies in pieces | a message is one frame, held as a whole at both ends |
 //! | a pool for handlers | one thread for each session; [`defer`](crate::Context::defer) hands work to threads of your own |
-//! | policies for slow peers | only the one above |
 //! | datagrams | streams alone |

@@ -29,6 +29,7 @@
 //! | `pings_sent`, `pings_received` | [heartbeats](super::promises#the-line-over-time), of this side and of peers |
 //! | `pongs_received` | their answers; fewer than `pings_sent` when peers are busy, as one answers several |
 //! | `queue_full` | pushes and calls that found no room: peers read too slowly, or `queued_bytes` is too small |
+//! | `slow_peer_drops` | pushes that were dropped by the [policy](crate::SlowPeer) `DropNewest`; `queue_full` does not have them |
 //! | `panics` | handlers and callbacks that panicked: a bug of the application; look into the log |
 //! | `closed_clean` | sessions that ended with goodbyes on both sides |
 //! | `closed_ended` | peers that left without a goodbye: programs that were killed |
@@ -46,6 +47,7 @@
 //! |---|---|
 //! | `sessions`, `sessions_peak` | how near `limits.sessions` is |
 //! | `queued_bytes`, `queued_bytes_peak` | what waits in send queues now, in all; and the most in one session |
+//! | `held_bytes` | how near `limits.total_bytes` is; of a session, `limits.session_bytes` |
 //! | `queue_fill` | how full the fullest queue is, by bytes or messages: 1 is full. Above a half for long, a peer is too slow |
 //! | `calls_in_flight`, `calls_in_flight_peak` | calls of this side that wait now; and the most in one session |
 //! | `handler_time` | mean, 99th percentile and maximum of a sample of handlers, see [`HandlerTime`](crate::HandlerTime); a handler that takes long delays its own session |

@@ -16,7 +16,8 @@ use crate::session::Session;
 pub struct Sent {
     /// Sessions that have it in their queue.
     pub queued: usize,
-    /// Sessions whose queue was full, or whose peer does not admit it.
+    /// Sessions whose queue was full, or whose peer does not admit it. Those with
+    /// [`SlowPeer::Disconnect`](crate::SlowPeer::Disconnect) have ended if the queue was full.
     pub full: usize,
     /// Sessions that were closed.
     pub closed: usize,

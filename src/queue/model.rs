@@ -4,14 +4,22 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::*;
+use crate::memory::Cap;
 
 fn small_queue(bytes: usize) -> Arc<SendQueue> {
-    Arc::new(SendQueue::new(Bound {
+    let cap = Cap::new("limits.session_bytes", u64::MAX);
+    queue_on(Account::new(cap, None), bytes, bytes)
+}
+
+fn queue_on(account: std::sync::Arc<Account>, bytes: usize, uncounted: usize) -> Arc<SendQueue> {
+    let bound = Bound {
         bytes,
         messages: 8,
         reply_reserve: 0,
         replies: 8,
-    }))
+        uncounted,
+    };
+    Arc::new(SendQueue::new(bound, account))
 }
 
 fn put(
@@ -145,5 +153,30 @@ fn a_close_wakes_who_waits_for_room() {
         };
         queue.close();
         assert!(waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn what_is_in_use_is_leased_however_a_lease_ends_and_all_is_given_back() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let account = Account::new(Cap::new("limits.session_bytes", 3), None);
+        let queue = queue_on(account.clone(), 8, 1);
+        let user = {
+            let (queue, account) = (queue.clone(), account.clone());
+            move || {
+                if queue.reserve(2, Class::Request).is_ok() {
+                    assert!(account.used() > 0);
+                    queue.release(2, 1);
+                }
+            }
+        };
+        let others: Vec<_> = (0..2).map(|_| thread::spawn(user.clone())).collect();
+        user();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(account.used(), 0);
     });
 }

@@ -1,9 +1,12 @@
 //! The bound of the queue: bytes and messages that may wait, and those who wait for room.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use super::lease::Lease;
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock, wait};
+use crate::memory::{Account, Cap};
 
 /// Bits of the word that hold the bytes; the messages are above them.
 const BYTES_BITS: u32 = 36;
@@ -13,6 +16,9 @@ const MESSAGES: u64 = (1 << 26) - 1;
 const NO_REQUESTS: u64 = 1 << 62;
 /// Nothing finds room any more.
 const CLOSED: u64 = 1 << 63;
+/// How often those whom only a memory cap stops look again: nobody tells them when another
+/// session gives something back.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// How much may wait.
 #[derive(Clone, Debug)]
@@ -25,6 +31,8 @@ pub(crate) struct Bound {
     pub(crate) reply_reserve: usize,
     /// Replies and control frames: an honest peer never has more of them coming.
     pub(crate) replies: usize,
+    /// Bytes that are not counted against the memory caps: a small message always has room.
+    pub(crate) uncounted: usize,
 }
 
 /// What asks for room.
@@ -41,8 +49,17 @@ pub(crate) enum Class {
 /// Why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Full,
+    Full(Shortage),
     Closed,
+}
+
+/// What there is too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// Room within the bound.
+    Queue,
+    /// Memory, under one of the caps.
+    Memory(Cap),
 }
 
 /// Counts what waits. One word holds the bytes, the messages and the two closing flags, so
@@ -50,6 +67,7 @@ pub(crate) enum Refusal {
 pub(super) struct Room {
     bound: Bound,
     used: Word,
+    lease: Lease,
     /// The most bytes that were in use at once.
     peak: AtomicUsize,
     /// Who waits for room, or for everything to be released.
@@ -68,11 +86,32 @@ struct Line {
     /// Tickets below this one have their room.
     granted: u64,
     waiting: VecDeque<(u64, usize)>,
+    /// What stopped the first of them.
+    shortage: Option<Shortage>,
+}
+
+impl Line {
+    fn shortage(&self) -> Shortage {
+        self.shortage.unwrap_or(Shortage::Queue)
+    }
+
+    /// Until when who waits sleeps, and whether that is only to look again.
+    fn wait_until(&self, deadline: Option<Instant>) -> (Option<Instant>, bool) {
+        if !matches!(self.shortage, Some(Shortage::Memory(_))) {
+            return (deadline, false);
+        }
+        let again = Instant::now() + AGAIN;
+        match deadline {
+            Some(deadline) if deadline <= again => (Some(deadline), false),
+            _ => (Some(again), true),
+        }
+    }
 }
 
 impl Room {
-    pub(super) fn new(bound: Bound) -> Self {
+    pub(super) fn new(bound: Bound, account: Arc<Account>) -> Self {
         Room {
+            lease: Lease::new(account, bound.uncounted),
             bound,
             used: Word::new(0),
             peak: AtomicUsize::new(0),
@@ -107,7 +146,7 @@ impl Room {
         // Who comes now does not overtake who waits.
         if class == Class::Request && self.senders.load(Ordering::Relaxed) > 0 {
             return Err(match self.used.load() & NO_REQUESTS {
-                0 => Refusal::Full,
+                0 => Refusal::Full(lock(&self.line).shortage()),
                 _ => Refusal::Closed,
             });
         }
@@ -115,6 +154,13 @@ impl Room {
     }
 
     fn admit(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
+        self.try_admit(bytes, class).inspect_err(|_| {
+            // What was leased for nothing.
+            self.end_unused_lease();
+        })
+    }
+
+    fn try_admit(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
         let Bound {
             bytes: request_bytes,
             messages: requests,
@@ -143,16 +189,39 @@ impl Room {
             // One frame over the bound is admitted alone.
             let is_full = waiting != 0 && waiting.saturating_add(bytes) > most_bytes;
             if is_full || messages >= MESSAGES.min(most as u64) {
-                return Err(Refusal::Full);
+                return Err(Refusal::Full(Shortage::Queue));
+            }
+            let in_use = waiting + bytes;
+            let is_counted = class != Class::Control;
+            if is_counted && !self.lease.covers(in_use) {
+                let leased = self.lease.extend(in_use);
+                leased.map_err(|cap| Refusal::Full(Shortage::Memory(cap)))?;
             }
             let new = seen + (1 << BYTES_BITS) + bytes as u64;
             match self.used.compare_exchange(seen, new) {
                 Ok(_) => {
-                    self.note_peak((new & BYTES) as usize);
+                    // The lease may have ended just before.
+                    if is_counted && !self.lease.covers(in_use) {
+                        self.lease.follow(in_use);
+                    }
+                    self.note_peak(in_use);
                     return Ok(());
                 }
                 Err(now) => seen = now,
             }
+        }
+    }
+
+    /// Gives the lease back if nothing is in use. The exchange changes nothing, but it is a step
+    /// in the order of the reservations.
+    fn end_unused_lease(&self) {
+        while self.lease.is_held() && self.used.load() & BYTES == 0 {
+            self.lease.end(|| {
+                let seen = self.used.load();
+                seen & BYTES == 0 && self.used.compare_exchange(seen, seen).is_ok()
+            });
+            // Whoever emptied the queue meanwhile may not have seen that there is a lease.
+            fence(Ordering::SeqCst);
         }
     }
 
@@ -183,12 +252,13 @@ impl Room {
             if self.used.load() & NO_REQUESTS != 0 {
                 break Err(Refusal::Closed);
             }
+            let (until, looks_again) = line.wait_until(deadline);
             let notified;
-            (line, notified) = wait(&self.changed, line, deadline);
+            (line, notified) = wait(&self.changed, line, until);
             if !notified {
                 self.grant(&mut line);
-                if line.granted <= ticket {
-                    break Err(Refusal::Full);
+                if line.granted <= ticket && !looks_again {
+                    break Err(Refusal::Full(line.shortage()));
                 }
             }
         };
@@ -205,8 +275,12 @@ impl Room {
     fn grant(&self, line: &mut Line) {
         fence(Ordering::SeqCst);
         let before = line.granted;
+        line.shortage = None;
         while let Some((ticket, bytes)) = line.waiting.front().copied() {
-            if self.admit(bytes, Class::Request).is_err() {
+            if let Err(refusal) = self.admit(bytes, Class::Request) {
+                if let Refusal::Full(shortage) = refusal {
+                    line.shortage = Some(shortage);
+                }
                 break;
             }
             line.waiting.pop_front();
@@ -239,6 +313,9 @@ impl Room {
         let freed = ((messages as u64) << BYTES_BITS) + bytes as u64;
         let left = self.used.fetch_sub(freed) - freed;
         fence(Ordering::SeqCst);
+        if left & BYTES == 0 {
+            self.end_unused_lease();
+        }
         if self.waiters.load(Ordering::Relaxed) == 0 {
             return;
         }

@@ -3,14 +3,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::memory::Cap;
 
 fn queue(bytes: usize, messages: usize, reply_reserve: usize) -> SendQueue {
-    SendQueue::new(Bound {
+    let bound = Bound {
         bytes,
         messages,
         reply_reserve,
         replies: 1000,
-    })
+        uncounted: 0,
+    };
+    SendQueue::new(bound, account(u64::MAX))
+}
+
+fn account(bytes: u64) -> Arc<Account> {
+    Account::new(Cap::new("limits.session_bytes", bytes), None)
 }
 
 /// Appends a frame for which room is reserved.
@@ -31,11 +38,11 @@ fn the_bound_holds_in_bytes_and_in_messages() {
     let queue = queue(100, 2, 0);
     queue.reserve(60, Class::Request).unwrap();
     let full = queue.reserve(60, Class::Request).unwrap_err();
-    assert_eq!(full, Refusal::Full);
+    assert_eq!(full, Refusal::Full(Shortage::Queue));
     queue.reserve(40, Class::Request).unwrap();
     queue.release(99, 0);
     let full = queue.reserve(1, Class::Request).unwrap_err();
-    assert_eq!(full, Refusal::Full);
+    assert_eq!(full, Refusal::Full(Shortage::Queue));
 }
 
 #[test]
@@ -96,7 +103,7 @@ fn a_waiter_gives_up_at_its_deadline() {
     queue.reserve(100, Class::Request).unwrap();
     let deadline = Some(Instant::now() + Duration::from_millis(20));
     let error = queue.reserve_by(10, deadline).unwrap_err();
-    assert_eq!(error, Refusal::Full);
+    assert_eq!(error, Refusal::Full(Shortage::Queue));
 }
 
 #[test]
@@ -222,4 +229,92 @@ fn what_is_written_of_a_chunk_gives_its_room_back_once() {
     assert_eq!(chunk.free(30), (10, 1));
     assert_eq!(chunk.room(), (0, 0));
     assert_eq!(chunk.messages().messages, 3);
+}
+
+/// A queue of 1 MiB of which this much is not counted.
+fn counted(account: &Arc<Account>, uncounted: usize) -> SendQueue {
+    let bound = Bound {
+        bytes: 1 << 20,
+        messages: 1000,
+        reply_reserve: 1 << 20,
+        replies: 1000,
+        uncounted,
+    };
+    SendQueue::new(bound, account.clone())
+}
+
+#[test]
+fn memory_is_leased_in_steps_and_given_back_by_an_empty_queue() {
+    let account = account(1 << 20);
+    let queue = counted(&account, 1000);
+    queue.reserve(1000, Class::Request).unwrap();
+    assert_eq!(account.used(), 0);
+    queue.reserve(1, Class::Request).unwrap();
+    assert_eq!(account.used(), 64 << 10);
+    queue.reserve(64 << 10, Class::Request).unwrap();
+    assert_eq!(account.used(), 128 << 10);
+    queue.release(64 << 10, 1);
+    assert_eq!(account.used(), 128 << 10);
+    queue.release(1001, 2);
+    assert_eq!(account.used(), 0);
+    queue.reserve(70_000, Class::Request).unwrap();
+    drop(queue);
+    assert_eq!(account.used(), 0);
+}
+
+#[test]
+fn without_memory_only_what_is_not_counted_has_room_and_control_frames_always_do() {
+    let account = account(10_000);
+    let queue = counted(&account, 1000);
+    account.take(9_000).unwrap();
+    // Less than a step is left, and can be used up.
+    queue.reserve(2_000, Class::Request).unwrap();
+    let full = |class| queue.reserve(1, class).unwrap_err();
+    let Refusal::Full(Shortage::Memory(cap)) = full(Class::Request) else {
+        panic!("no memory was refused");
+    };
+    assert_eq!(cap.to_string(), "limits.session_bytes is 10000");
+    assert_eq!(full(Class::Reply), Refusal::Full(Shortage::Memory(cap)));
+    queue.reserve(500, Class::Control).unwrap();
+    queue.release(2_500, 2);
+    assert_eq!(account.used(), 9_000);
+    let large = queue.reserve(2_001, Class::Request).unwrap_err();
+    assert_eq!(large, Refusal::Full(Shortage::Memory(cap)));
+    queue.reserve(1_000, Class::Reply).unwrap();
+}
+
+#[test]
+fn who_waits_for_memory_gets_it_when_another_queue_gives_it_back() {
+    let account = account(100_000);
+    let (one, other) = (counted(&account, 1000), counted(&account, 1000));
+    one.reserve(90_000, Class::Request).unwrap();
+    let short = other.reserve_by(50_000, Some(Instant::now())).unwrap_err();
+    assert!(matches!(short, Refusal::Full(Shortage::Memory(_))));
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.reserve_by(50_000, soon()));
+        while other.reserve(1, Class::Request).is_ok() {
+            other.release(1, 1);
+            thread::yield_now();
+        }
+        one.release(90_000, 1);
+        waiter.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn leases_that_end_while_others_begin_lose_nothing() {
+    let account = account(1 << 20);
+    let queue = counted(&account, 100);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    queue.reserve(1_000, Class::Request).unwrap();
+                    assert!(account.used() > 0);
+                    queue.release(1_000, 1);
+                }
+            });
+        }
+    });
+    assert_eq!(account.used(), 0);
 }

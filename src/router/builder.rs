@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::reply::{IntoReply, ReplyTo};
 use super::{ClosedHook, ConnectedHook, Context, ErrorHook, Handler, Handlers, Routed};
 use crate::codec::Body;
 use crate::error::{Error, ErrorKind};
 use crate::message::{OwnedRoute, Route};
-use crate::records::Records;
 use crate::session::Interceptor;
 
 /// Handlers in the making. Mistakes are kept and shown by [`build`](HandlersBuilder::build).
@@ -130,7 +130,7 @@ impl HandlersBuilder {
             closed: self.closed,
             error: self.error,
             interceptors: self.interceptors.into(),
-            records: Records::default(),
+            records: Arc::default(),
             inbox: self.inbox,
         })
     }
@@ -282,6 +282,14 @@ macro_rules! handler_methods {
             self
         }
 
+        /// What happens to a push when the send queue of its session is full. Default
+        /// [`SlowPeer::Block`]($crate::SlowPeer::Block); each session may
+        /// [have its own]($crate::Session::set_slow_peer).
+        pub fn slow_peer(mut self, policy: $crate::SlowPeer) -> Self {
+            self.config.slow_peer = policy;
+            self
+        }
+
         /// Options of the sockets. Default [`SocketOptions::default`]($crate::SocketOptions).
         pub fn socket_options(mut self, options: $crate::SocketOptions) -> Self {
             self.config.socket = options;
@@ -299,8 +307,8 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Limits, time limits, heartbeats and socket options as a file sets them, in place of
-        /// those set so far.
+        /// Limits, time limits, heartbeats, socket options and the policy for slow peers as a file
+        /// sets them, in place of those set so far.
         #[cfg(feature = "config")]
         #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
         pub fn settings(mut self, settings: $crate::Settings) -> Self {

@@ -260,6 +260,7 @@ impl Shared {
             config.clone(),
             agreed,
             inbox.as_ref().map(Source::room),
+            self.owner.clone(),
         )?;
         connection.begin_with(&welcome);
         Ok((connection, received))

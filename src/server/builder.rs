@@ -125,6 +125,7 @@ impl ServerBuilder {
         let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
         let shared = Arc::new(Shared {
             hub: Hub::new(self.framing),
+            owner: handlers.owner(&config.limits),
             handlers,
             admission: Admission::new(&config.limits),
             refusals: Refusals::new(),

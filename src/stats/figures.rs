@@ -112,6 +112,8 @@ figures! {
         sessions,
         /// Bytes that wait in send queues.
         queued_bytes,
+        /// Bytes that count against `limits.session_bytes` and `limits.total_bytes`.
+        held_bytes,
         /// Calls of this side whose reply has not come.
         calls_in_flight,
     }
@@ -181,6 +183,9 @@ figures! {
         /// Pushes and calls of this side that were not sent because the send queue was full:
         /// at once, or after their time limit.
         queue_full,
+        /// Pushes of this side that were dropped because the send queue was full
+        /// (`SlowPeer::DropNewest`); `queue_full` does not count them.
+        slow_peer_drops,
         /// Handlers and callbacks that panicked.
         panics,
         /// Sessions that ended with goodbyes on both sides.
@@ -191,7 +196,8 @@ figures! {
         closed_truncated,
         /// Sessions whose connection was reset, or whose writing failed.
         closed_reset,
-        /// Sessions that this side cut off: by abort, a time limit or a limit.
+        /// Sessions that this side cut off: by abort, a time limit, a limit or the policy for slow
+        /// peers.
         closed_cut,
         /// Connections that came; of a session, 0.
         connections_accepted,

@@ -20,7 +20,7 @@ const LAYERS: [&[&str]; 7] = [
     &["codec", "filter", "protocol"],
     &["message"],
     &[
-        "error", "status", "config", "stats", "address", "escape", "records",
+        "error", "status", "config", "stats", "address", "escape", "records", "memory",
     ],
 ];
 const SOCKETS: [&str; 4] = ["connection", "client", "server", "udp"];

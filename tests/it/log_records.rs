@@ -6,9 +6,9 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::Instant;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use trunkline::{Client, CloseReason, Server, Status};
+use trunkline::{Client, CloseReason, Limits, Server, SlowPeer, Status};
 
-use crate::support::{LIMIT, RawPeer, eventually, frame, tcp_address, within};
+use crate::support::{LIMIT, RawPeer, eventually, frame, server_session, tcp_address, within};
 
 /// The logger panics at a record with this route.
 const LOGGER_PANICS: &str = "/log-records/logger-panics";
@@ -160,6 +160,32 @@ fn peers_that_break_the_protocol_write_few_lines() {
         let all = KEEPER.all();
         let with_body = all.iter().find(|(_, _, text)| text.contains("never to be"));
         assert_eq!(with_body, None);
+    });
+}
+
+#[test]
+fn dropped_pushes_write_a_line_a_second_and_count_the_others() {
+    keep();
+    within(6 * LIMIT, || {
+        let mut limits = Limits::default();
+        limits.queued_bytes = 10_000;
+        let server = Server::builder()
+            .limits(limits)
+            .slow_peer(SlowPeer::DropNewest)
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let peer = RawPeer::dial(server.local_address());
+        let session = server_session(&server, peer.session);
+        let address = peer.stream.local_addr().unwrap().to_string();
+        let parts = ["a push was dropped (SlowPeer::DropNewest)", &address];
+        let lines = || found("trunkline::session", Level::Warn, &parts);
+        let start = Instant::now();
+        let is_counted = |line: &String| line.contains(" like it were left out)");
+        while !lines().iter().any(is_counted) {
+            session.push(4713, vec![1; 9_000]).unwrap();
+        }
+        let (lines, seconds) = (lines().len(), start.elapsed().as_secs() as usize + 2);
+        assert!(lines <= seconds, "{lines} lines in {seconds} s");
     });
 }
 

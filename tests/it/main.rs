@@ -43,6 +43,7 @@ mod protocols;
 mod proxying;
 #[cfg(feature = "config")]
 mod settings;
+mod slow_peers;
 mod socket_options;
 mod stats;
 mod support;

@@ -5,7 +5,9 @@ mod errors;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trunkline::{Client, ErrorKind, Heartbeat, Limits, Server, Settings, SocketOptions, Timeouts};
+use trunkline::{
+    Client, ErrorKind, Heartbeat, Limits, Server, Settings, SlowPeer, SocketOptions, Timeouts,
+};
 
 use crate::support::{LIMIT, millis, tcp_address, within};
 
@@ -14,6 +16,7 @@ const SAMPLE: &str = include_str!("../../src/config/settings.toml");
 /// Settings of which none is the default.
 fn unusual() -> Settings {
     let mut settings = Settings::default();
+    settings.slow_peer = SlowPeer::Disconnect;
     settings.limits = Limits::embedded();
     settings.limits.frame_bytes = 1_000_001;
     settings.limits.metadata_bytes = 0;
@@ -85,6 +88,29 @@ fn what_is_left_out_keeps_its_default() {
 }
 
 #[test]
+fn the_policy_for_slow_peers_has_three_names_and_reaches_the_sessions() {
+    for (name, policy) in [
+        ("block", SlowPeer::Block),
+        ("drop-newest", SlowPeer::DropNewest),
+        ("disconnect", SlowPeer::Disconnect),
+    ] {
+        let settings = Settings::parse(&format!("slow_peer = '{name}'")).unwrap();
+        assert_eq!(settings.slow_peer, policy);
+        within(LIMIT, move || {
+            let server = Server::builder().bind("127.0.0.1:0").unwrap();
+            let client = Client::builder().settings(settings);
+            let client = client.connect(server.local_address()).unwrap();
+            assert_eq!(client.session().slow_peer(), policy);
+        });
+    }
+    let error = Settings::parse("\nslow_peer = 'drop'")
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("line 2: slow_peer: "), "{error}");
+    assert!(error.contains("drop-newest"), "{error}");
+}
+
+#[test]
 fn the_preset_chooses_the_defaults_of_the_limits() {
     let limits = |text: &str| Settings::parse(text).unwrap().limits;
     assert_eq!(limits("preset = 'server'"), Limits::server());
@@ -105,7 +131,14 @@ fn sizes_times_and_modes_have_several_spellings() {
     for text in ["65536", "0x1_0000", "'65536 B'", "'64 KiB'", "'64KiB'"] {
         assert_eq!(frame(text), 65_536, "{text}");
     }
-    assert_eq!(frame("'1 GiB'"), 1 << 30);
+    // The caps on memory must have room for it.
+    let caps = "limits = { session_bytes = '2 GiB', total_bytes = '8 GiB', frame_bytes = '1 GiB' }";
+    let limits = Settings::parse(caps).unwrap().limits;
+    assert_eq!(
+        (limits.frame_bytes, limits.session_bytes),
+        (1 << 30, 2 << 30)
+    );
+    assert_eq!(limits.total_bytes, 8 << 30);
     let call = |text: &str| {
         let settings = Settings::parse(&format!("timeouts.call = {text}"));
         settings.unwrap().timeouts.call

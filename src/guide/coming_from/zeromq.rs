@@ -38,7 +38,7 @@
 //!   its reply; a REQ socket that lost its reply need not be thrown away.
 //! - **Nothing is dropped silently.** A PUB socket drops for a slow subscriber, and a ROUTER for an
 //!   unknown one, without a word; a broadcast returns how many had no room, and a push to a closed
-//!   session is an error.
+//!   session is an error. [`SlowPeer::DropNewest`](crate::SlowPeer::DropNewest) drops, and counts.
 //! - **Every peer has its own queue, in bytes**, where ZeroMQ counts messages. It ends with the
 //!   session: what waits for a peer that is gone is reported, not kept for its return.
 //! - **Closing waits at most as long as you say**; ZeroMQ's default is to wait for ever.

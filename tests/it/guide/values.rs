@@ -31,6 +31,7 @@ pub(super) fn shown(name: &str, value: &str) -> String {
     };
     let is_size = name.ends_with("_bytes") || name.contains("_buffer_") || name == "lowest_rate";
     match number {
+        size if is_size && size % (1 << 30) == 0 => format!("{} GiB", size >> 30),
         size if is_size && size % (1 << 20) == 0 => format!("{} MiB", size >> 20),
         size if is_size && size % (1 << 10) == 0 => format!("{} KiB", size >> 10),
         many if many >= 1000 => format!("{},{:03}", many / 1000, many % 1000),
