@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::arrival::Arrival;
 use super::buffer::ReadBuffer;
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
@@ -39,7 +40,7 @@ struct Desk {
     resting: usize,
     /// Handlers that wait.
     depth: usize,
-    held: VecDeque<(Message, usize)>,
+    held: VecDeque<(Message, Arrival)>,
     held_bytes: usize,
     finished: bool,
 }
@@ -109,7 +110,7 @@ impl Order {
     pub(super) fn hold(
         &self,
         message: &MessageRef<'_>,
-        size: usize,
+        arrival: Arrival,
         limits: &Limits,
         full: &AtomicBool,
     ) -> Held {
@@ -117,6 +118,7 @@ impl Order {
         if !self.is_away() {
             return Held::InOrder;
         }
+        let size = arrival.wire_bytes;
         if !desk.has_room(size, limits) {
             if message.kind == Kind::Push {
                 full.store(true, Ordering::SeqCst);
@@ -124,7 +126,7 @@ impl Order {
             return Held::Full;
         }
         desk.held_bytes += size;
-        desk.held.push_back((message.to_message(), size));
+        desk.held.push_back((message.to_message(), arrival));
         Held::Yes
     }
 
@@ -138,12 +140,12 @@ impl Order {
 
     /// The next message that was held back for the thread that is away; with `None` it is away
     /// no more.
-    pub(super) fn next_held(&self, full: &AtomicBool) -> Option<(Message, usize)> {
+    pub(super) fn next_held(&self, full: &AtomicBool) -> Option<(Message, Arrival)> {
         let mut desk = self.desk.lock();
         full.store(false, Ordering::SeqCst);
         let next = desk.held.pop_front();
         match &next {
-            Some((_, size)) => desk.held_bytes -= size,
+            Some((_, arrival)) => desk.held_bytes -= arrival.wire_bytes,
             None => {
                 desk.handler_returned();
                 self.away.store(false, Ordering::Release);

@@ -213,7 +213,7 @@ impl Connection {
                 }
             }
         }
-        self.incoming_answered();
+        self.incoming_answered(sequence);
         answered
     }
 
