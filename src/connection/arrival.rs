@@ -48,7 +48,8 @@ impl Connection {
     }
 
     /// Whether a call that waited for its handler is not worth running any more: the status to
-    /// answer it with, which the caller of this function does. It is counted here.
+    /// answer it with, which the caller of this function does. It is counted here. The end of
+    /// the session alone is no reason: what was read before it is handled.
     pub(crate) fn stale(
         &self,
         message: &MessageRef<'_>,
@@ -58,7 +59,7 @@ impl Connection {
             return None;
         }
         let deadline = self.deadline_of(message, arrived);
-        let status = if self.is_cancelled(message.sequence) {
+        let status = if self.is_given_up(message.sequence) {
             CANCELLED
         } else if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             EXPIRED

@@ -67,10 +67,14 @@ impl Drop for NestedGuard {
 impl Connection {
     /// Whether the peer has given up this call of its, or can get no answer any more.
     pub(crate) fn is_cancelled(&self, sequence: u32) -> bool {
+        self.is_over() || self.is_given_up(sequence)
+    }
+
+    /// Whether the peer has given up this call of its.
+    pub(super) fn is_given_up(&self, sequence: u32) -> bool {
         let cancelling = &self.cancelling;
-        self.is_over()
-            || (cancelling.any_cancelled.load(Ordering::Acquire)
-                && cancelling.notes.lock().cancelled.contains(&sequence))
+        cancelling.any_cancelled.load(Ordering::Acquire)
+            && cancelling.notes.lock().cancelled.contains(&sequence)
     }
 
     /// The same, for the handler on this thread: as nobody could read the cancel while it runs,

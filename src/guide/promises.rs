@@ -59,7 +59,8 @@
 //!   ([`cancelled`](crate::Context::cancelled)). A call that waits for its handler, behind one
 //!   that waits or in an inbox, until nobody wants its answer is not run: it is answered
 //!   [`DEADLINE_EXCEEDED`](crate::Status::DEADLINE_EXCEEDED) or
-//!   [`CANCELLED`](crate::Status::CANCELLED), and counted.
+//!   [`CANCELLED`](crate::Status::CANCELLED), and counted. What was read before the end of its
+//!   session is run all the same.
 //!
 //! # Calls inside handlers
 //!
