@@ -90,7 +90,8 @@ impl Connection {
     /// The peer has given up a call.
     pub(super) fn call_cancelled(&self, sequence: u32) {
         let mut notes = self.cancelling.notes.lock();
-        if self.incoming() == 0 {
+        // 0 is the number of pushes.
+        if sequence == 0 || self.incoming() == 0 {
             return;
         }
         if !notes.cancelled.contains(&sequence) {
