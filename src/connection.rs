@@ -6,17 +6,22 @@
 //! - `sending`: messages into the queue; `gathering`, what handlers send in one piece
 //! - `overflow`: what becomes of a push for which there is no room
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
-//! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
+//! - `reading`: the reader thread and those that stand in for it, by
+//!   `substitute`; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
-//!   what such a thread knows about itself; `sampling`, which handlers are timed
+//!   what such a thread knows about itself; `serving`, which call a handler serves; `arrival`,
+//!   when a message came; `sampling`, which handlers are timed
 //! - `inlet`: the way into an inbox, and the wait for a place there
-//! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
+//! - `calling`: calls of this side; `open_calls`, the table of them; `waiter`, where one waits
+//! - `cancelling`: calls that the peer gave up, and what was called for them
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 
+mod arrival;
 mod buffer;
 pub(crate) mod calling;
+mod cancelling;
 mod closing;
 pub(crate) mod dial;
 pub(crate) mod ending;
@@ -25,6 +30,7 @@ pub(crate) mod handshake;
 pub(crate) mod inlet;
 pub(crate) mod listen;
 mod observing;
+mod open_calls;
 mod order;
 mod output;
 mod overflow;
@@ -35,8 +41,10 @@ mod report;
 mod sampling;
 mod seat;
 mod sending;
+pub(crate) mod serving;
 pub(crate) mod socket;
 mod socket_file;
+mod substitute;
 pub(crate) mod threads;
 pub(crate) mod waiter;
 mod watching;
@@ -65,11 +73,13 @@ use crate::queue::{Bell, Bound, SendQueue};
 use crate::stats::{Counters, Stats};
 use crate::timer::{Timed, Timer};
 
-use self::calling::OpenCalls;
+pub(crate) use self::arrival::Arrival;
+use self::cancelling::Cancelling;
 use self::ending::Ending;
 pub(crate) use self::ending::last_steps;
 use self::gathering::Gather;
 use self::inlet::{InboxRoom, Inlet};
+use self::open_calls::OpenCalls;
 use self::output::WriteHalf;
 use self::overflow::Overflow;
 pub(crate) use self::owner::Owner;
@@ -91,7 +101,7 @@ pub(crate) trait Dispatch: Send + Sync + 'static {
 
     /// A push or a call. A call must be answered, now or later. The answer is whether there was
     /// a handler for it.
-    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) -> bool;
+    fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool;
 
     /// The session has ended; called once, after the last message.
     fn closed(&self, report: &CloseReport);
@@ -139,6 +149,7 @@ pub(crate) struct Connection {
     /// Calls of the peer, and how many of them are answered; both wrap.
     asked: AtomicUsize,
     answered: AtomicUsize,
+    cancelling: Cancelling,
     /// Pushes of the peer that are held back while a handler waits: not received yet.
     held: AtomicUsize,
     /// A push of the peer finds no room in the backlog: reading pauses until it does, so no
@@ -218,6 +229,7 @@ impl Connection {
             calls_freed: Condvar::new(),
             asked: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
+            cancelling: Cancelling::default(),
             held: AtomicUsize::new(0),
             backlog_full: AtomicBool::new(false),
             inlet: inbox.map(|room| Inlet::new(room, &limits)),

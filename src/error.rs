@@ -17,6 +17,7 @@ use crate::status::Status;
 /// | `SlowPeer` | the peer's, or the line's: it reads too slowly | yes |
 /// | `WouldDeadlock` | the caller's: waiting here could never end | no |
 /// | `Timeout` | nobody's: the time limit passed | yes |
+/// | `Cancelled` | nobody's: the caller of the handler that called has given up | no |
 /// | `NameTaken` | the caller's: another session has the name | no |
 /// | `Closed` | this side ended it, or the peer by a goodbye | no |
 /// | `Disconnected`, `ConnectFailed` | the line or the peer's host | yes |
@@ -48,6 +49,8 @@ pub enum ErrorKind {
     NameTaken,
     /// A time limit passed; the message names the limit.
     Timeout,
+    /// The caller of the handler that made this call has given up, or its session is over.
+    Cancelled,
     /// This side, or the peer by saying goodbye, has closed the session.
     Closed,
     /// The connection is gone; see [`Error::maybe_executed`].
@@ -304,6 +307,7 @@ impl From<Error> for Status {
             ErrorKind::Unsupported => Status::UNSUPPORTED,
             ErrorKind::TooLarge => Status::TOO_LARGE,
             ErrorKind::Timeout => Status::DEADLINE_EXCEEDED,
+            ErrorKind::Cancelled => Status::CANCELLED,
             ErrorKind::WouldDeadlock => Status::WOULD_DEADLOCK,
             ErrorKind::NameTaken => Status::NAME_TAKEN,
             ErrorKind::QueueFull | ErrorKind::TooManyInFlight | ErrorKind::Overloaded => {

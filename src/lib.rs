@@ -186,7 +186,9 @@
 //! | give up | [`Pending::cancel`], or drop it |
 //!
 //! Every call has a time limit: `timeouts.call`, unless it sets its own. It ends once, and a
-//! reply that comes later is dropped and counted.
+//! reply that comes later is dropped and counted. The handler sees what is left of the limit
+//! ([`Context::time_left`]) and whether the caller has given up ([`Context::cancelled`]), and
+//! passes both on to the calls that it makes.
 //!
 //! # Errors
 //!

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use crate::codec::Body;
 use crate::config::Limits;
-use crate::connection::{CloseReport, Connection, Dispatch, Owner};
+use crate::connection::{Arrival, CloseReport, Connection, Dispatch, Owner};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
@@ -163,17 +163,17 @@ impl Dispatch for Router {
         }
     }
 
-    fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) -> bool {
+    fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
         let connection = &self.session.connection;
         let Some(handler) = self.handlers.find(message.kind, message.route) else {
             match &self.inbox {
-                Some(inbox) => self.deliver(inbox, message, wire_bytes),
+                Some(inbox) => self.deliver(inbox, message, arrival),
                 None => no_handler(connection, message),
             }
             return false;
         };
         let hub = self.member.as_ref().map(Member::hub);
-        let context = Context::new(&self.session, message, wire_bytes, hub);
+        let context = Context::new(&self.session, message, arrival, hub);
         let body = Body::new(message.body, message.codec);
         if context.begin() {
             if caught(|| handler(&context, body)).is_none() {
@@ -212,11 +212,11 @@ impl Dispatch for Router {
 
 impl Router {
     /// Puts a message without a handler into the inbox, unless an interceptor refuses it.
-    fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, wire_bytes: usize) {
+    fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, arrival: Arrival) {
         let connection = &self.session.connection;
         let exchange = || Exchange::incoming(&self.session, message);
         match self.session.intercept(exchange) {
-            Ok(watched) => inbox.deliver(&self.session, message, wire_bytes, watched),
+            Ok(watched) => inbox.deliver(&self.session, message, arrival, watched),
             Err(status) if message.kind == Kind::Call => {
                 connection.reply_status(message.sequence, status.as_ref(), MetadataRef::EMPTY);
             }

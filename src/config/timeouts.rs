@@ -36,7 +36,8 @@ pub struct Timeouts {
     #[doc(alias = "SNDTIMEO")]
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub push: Duration,
-    /// A call waits for its reply. Default 30 s.
+    /// A call waits for its reply. Default 30 s. The peer is told when the session begins, so that
+    /// handlers know it; made in a handler, a call waits no longer than the handler's own caller.
     #[cfg_attr(feature = "config", serde(with = "Time"))]
     pub call: Duration,
     /// Nothing at all comes from the peer. Default no limit. With [heartbeats](super::Heartbeat)

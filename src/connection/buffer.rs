@@ -38,6 +38,8 @@ pub(super) struct ReadBuffer {
     end: usize,
     /// When the first byte of an unfinished frame came.
     begun: Option<Instant>,
+    /// When the last bytes came; looked at when it first matters.
+    came: Option<Instant>,
     small_reads: u32,
     sizes: Sizes,
     /// What it is beyond the size for one read.
@@ -54,6 +56,7 @@ impl ReadBuffer {
             start: 0,
             end: received.len(),
             begun: None,
+            came: None,
             small_reads: 0,
             sizes,
             excess,
@@ -85,11 +88,25 @@ impl ReadBuffer {
         *self.begun.get_or_insert(now)
     }
 
+    /// When the last bytes came: the clock is read once for each read, before the first user
+    /// code that it leads to. The second time is there if that was now.
+    pub(super) fn came(&mut self) -> (Instant, Option<Instant>) {
+        match self.came {
+            Some(came) => (came, None),
+            None => {
+                let now = Instant::now();
+                self.came = Some(now);
+                (now, Some(now))
+            }
+        }
+    }
+
     /// The unused bytes in a buffer of their own: this one stays with a handler.
     pub(super) fn split_off(&self) -> ReadBuffer {
         let unused = self.bytes.get(self.start..self.end).unwrap_or_default();
         ReadBuffer {
             begun: self.begun,
+            came: self.came,
             ..ReadBuffer::new(unused, self.sizes, self.excess.another())
         }
     }
@@ -132,6 +149,7 @@ impl ReadBuffer {
             }
         };
         self.end += received;
+        self.came = None;
         self.adapt(received);
         Ok(received)
     }

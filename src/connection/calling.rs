@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use parking_lot::MutexGuard;
 
+use super::cancelling::cancelled;
+use super::open_calls::{OpenCall, OpenCalls};
 use super::seat;
+use super::serving::Served;
 use super::waiter::{Callback, Caller, Waiter, outcome};
 use super::{Company, Connection, Wait};
-use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
-use crate::link::calls::{Allowance, Calls, Completion};
+use crate::link::calls::{Allowance, Completion};
 use crate::message::{Kind, MessageRef};
-use crate::protocol::native::handshake::PeerLimits;
 use crate::stats::bump;
 
 /// What a call counts beside its body, so that the peer's reserve for replies also holds their
@@ -20,43 +21,6 @@ use crate::stats::bump;
 pub(crate) const OVERHEAD: usize = 64;
 
 const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler, or who empties the inbox, waits for a call";
-
-/// The calls that wait for replies, and how many callers wait to open one.
-pub(super) struct OpenCalls {
-    calls: Calls<Caller>,
-    waiting: usize,
-    /// When the timer looks for calls whose time has passed.
-    watched: Option<Instant>,
-}
-
-impl OpenCalls {
-    pub(super) fn new(limits: &Limits, peer: &PeerLimits) -> Self {
-        OpenCalls {
-            calls: Calls::new(Allowance {
-                calls: limits.pending_calls.min(peer.calls) as usize,
-                bytes: peer.call_bytes as usize,
-            }),
-            waiting: 0,
-            watched: None,
-        }
-    }
-
-    pub(super) fn open_calls(&self) -> usize {
-        self.calls.open_calls()
-    }
-
-    pub(super) fn peak(&self) -> usize {
-        self.calls.peak()
-    }
-
-    /// Nobody waits for a call with this deadline: the timer is to end it. The answer is the
-    /// time that it has to be told.
-    fn watch(&mut self, deadline: Option<Instant>) -> Option<Instant> {
-        let earlier = deadline.filter(|new| self.watched.is_none_or(|watched| *new < watched))?;
-        self.watched = Some(earlier);
-        Some(earlier)
-    }
-}
 
 impl Connection {
     /// Opens a call and sends it; the sequence is for [`give_up_call`](Self::give_up_call).
@@ -67,13 +31,20 @@ impl Connection {
         mut message: MessageRef<'_>,
         caller: Caller,
         deadline: Option<Instant>,
+        served: Option<&Served>,
     ) -> Result<u32, Error> {
         self.check_carries(Kind::Call)?;
         let runs_callback = matches!(caller, Caller::Callback(_));
         let watch = deadline.filter(|_| runs_callback);
-        let (sequence, company) = self.admit_call(&message, caller, deadline, watch)?;
+        let open = OpenCall {
+            caller,
+            nested: None,
+        };
+        let (sequence, company) = self.admit_call(&message, open, deadline, watch)?;
         message.sequence = sequence;
-        message.parent = message.parent.or_else(|| seat::parent_on(self));
+        message.parent = served
+            .filter(|served| std::ptr::eq(&*served.connection, self))
+            .map(|served| served.call.sequence);
         if let Err(error) = self.send(&message, Wait::Until(deadline), company) {
             let mut open = self.calls.lock();
             let caller = open.calls.withdraw(sequence);
@@ -83,21 +54,48 @@ impl Connection {
             if caller.is_some() || !runs_callback {
                 return Err(error);
             }
+        } else if let Some(served) = served {
+            self.end_with(served, sequence)?;
         }
         Ok(sequence)
+    }
+
+    /// A call that was sent ends when the one that its handler serves is given up.
+    fn end_with(&self, served: &Served, sequence: u32) -> Result<(), Error> {
+        let parent = &served.connection;
+        let noted = parent.note_nested(served.call.sequence, self.me.clone(), sequence);
+        let Some(guard) = noted else {
+            return match self.give_up_call(sequence) {
+                true => Err(cancelled()),
+                false => Ok(()),
+            };
+        };
+        let mut open = self.calls.lock();
+        let left = match open.calls.waiter(sequence) {
+            Some(call) => call.nested.replace(Box::new(guard)),
+            None => Some(Box::new(guard)),
+        };
+        drop(open);
+        drop(left);
+        Ok(())
+    }
+
+    /// The caller leaves, if there is one.
+    pub(super) fn abandon_call(&self, sequence: u32) -> Option<OpenCall> {
+        self.calls.lock().calls.abandon(sequence)
     }
 
     fn admit_call(
         &self,
         message: &MessageRef<'_>,
-        mut caller: Caller,
+        mut call: OpenCall,
         deadline: Option<Instant>,
         watch: Option<Instant>,
     ) -> Result<(u32, Company), Error> {
         let bytes = message.body.len() + OVERHEAD;
         let mut open = self.calls.lock();
         loop {
-            match open.calls.open(caller, bytes, deadline) {
+            match open.calls.open(call, bytes, deadline) {
                 Ok(sequence) => {
                     bump(&self.counters.others.calls_sent, 1);
                     let check = open.watch(watch);
@@ -111,7 +109,7 @@ impl Connection {
                     }
                     return Ok((sequence, company));
                 }
-                Err(refused) => caller = refused,
+                Err(refused) => call = refused,
             }
             if open.calls.is_closed() {
                 drop(open);
@@ -173,8 +171,10 @@ impl Connection {
             _ => self.call_ended(open),
         }
         match completion {
-            Completion::Waiting(Caller::Thread(waiter)) => waiter.fill(outcome(reply)),
-            Completion::Waiting(Caller::Callback(callback)) => return Ok(Some(callback)),
+            Completion::Waiting(call) => match call.caller {
+                Caller::Thread(waiter) => waiter.fill(outcome(reply)),
+                Caller::Callback(callback) => return Ok(Some(callback)),
+            },
             Completion::Late => {
                 self.counters.reader.late_replies.fetch_add(1);
             }
@@ -196,7 +196,7 @@ impl Connection {
     ) -> Result<(), Callback> {
         let mut open = self.calls.lock();
         match open.calls.waiter(sequence) {
-            Some(caller) => *caller = Caller::Callback(callback),
+            Some(call) => call.caller = Caller::Callback(callback),
             None => return Err(callback),
         }
         let check = open.watch(deadline);
@@ -210,8 +210,7 @@ impl Connection {
     /// The caller leaves; `false` if the call has ended already, and its waiter is or will at
     /// once be filled.
     pub(crate) fn give_up_call(&self, sequence: u32) -> bool {
-        let waiter = self.calls.lock().calls.abandon(sequence);
-        if waiter.is_none() {
+        if self.abandon_call(sequence).is_none() {
             return false;
         }
         self.counters.others.calls_given_up.fetch_add(1);
@@ -299,8 +298,8 @@ impl Connection {
     }
 
     /// A call has ended without a reply; a callback is run on the callback thread.
-    fn fail_caller(&self, caller: Caller, error: Error) {
-        let callback = match caller {
+    pub(super) fn fail_caller(&self, call: OpenCall, error: Error) {
+        let callback = match call.caller {
             Caller::Thread(waiter) => return waiter.fill(Err(error)),
             Caller::Callback(callback) => callback,
         };
@@ -328,7 +327,7 @@ impl Connection {
         if !self.backlog_full.load(Ordering::SeqCst) {
             return;
         }
-        let released = open.calls.abandon_if(Caller::is_awaited);
+        let released = open.calls.abandon_if(|call| call.caller.is_awaited());
         drop(open);
         self.calls_freed.notify_all();
         for (sequence, caller) in released {
@@ -356,6 +355,6 @@ impl Connection {
 fn call_timeout() -> Error {
     Error::after_sending(
         ErrorKind::Timeout,
-        "no reply within the time limit of the call (timeouts.call, or its own)",
+        "no reply within the time limit of the call (timeouts.call, its own, or that of the call whose handler made it)",
     )
 }

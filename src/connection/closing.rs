@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::serving;
 use super::writing::{FINAL, GOODBYE};
 use super::{CloseReason, Connection};
 use crate::error::{Error, ErrorKind};
@@ -87,8 +88,10 @@ impl Connection {
     }
 
     /// A call of the peer was answered.
-    pub(super) fn incoming_answered(&self) {
+    pub(super) fn incoming_answered(&self, sequence: u32) {
         self.answered.fetch_add(1, Ordering::SeqCst);
+        self.forget_cancel(sequence);
+        serving::answered(self, sequence);
         self.one_less_open();
     }
 

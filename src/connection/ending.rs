@@ -148,6 +148,7 @@ impl Connection {
         self.wake_at_inbox();
         // Before the report, so that no outcome comes after the closed event.
         self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
+        self.cancel_all_nested();
         let mut ending = self.ending.lock();
         ending.not_written = lost;
         ending.accounted = true;

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::arrival::Arrival;
 use super::buffer::ReadBuffer;
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
@@ -38,7 +39,7 @@ struct Desk {
     resting: usize,
     /// Handlers that wait.
     depth: usize,
-    held: VecDeque<(Message, usize)>,
+    held: VecDeque<(Message, Arrival)>,
     held_bytes: usize,
     /// What is held back; bounded by limits of its own, so it is counted and never refused.
     charge: Charge,
@@ -52,16 +53,16 @@ impl Desk {
         self.resting += 1;
     }
 
-    fn hold(&mut self, message: Message, size: usize) {
-        self.held_bytes += size;
-        self.held.push_back((message, size));
+    fn hold(&mut self, message: Message, arrival: Arrival) {
+        self.held_bytes += arrival.wire_bytes;
+        self.held.push_back((message, arrival));
         self.charge.follow(self.held_bytes);
     }
 
-    fn next_held(&mut self) -> Option<(Message, usize)> {
+    fn next_held(&mut self) -> Option<(Message, Arrival)> {
         let next = self.held.pop_front();
-        if let Some((_, size)) = &next {
-            self.held_bytes -= size;
+        if let Some((_, arrival)) = &next {
+            self.held_bytes -= arrival.wire_bytes;
             self.charge.follow(self.held_bytes);
         }
         next
@@ -142,7 +143,7 @@ impl Order {
     pub(super) fn hold(
         &self,
         message: &MessageRef<'_>,
-        size: usize,
+        arrival: Arrival,
         limits: &Limits,
         full: &AtomicBool,
     ) -> Held {
@@ -150,13 +151,14 @@ impl Order {
         if !self.is_away() {
             return Held::InOrder;
         }
+        let size = arrival.wire_bytes;
         if !desk.has_room(size, limits) {
             if message.kind == Kind::Push {
                 full.store(true, Ordering::SeqCst);
             }
             return Held::Full;
         }
-        desk.hold(message.to_message(), size);
+        desk.hold(message.to_message(), arrival);
         Held::Yes
     }
 
@@ -170,7 +172,7 @@ impl Order {
 
     /// The next message that was held back for the thread that is away; with `None` it is away
     /// no more.
-    pub(super) fn next_held(&self, full: &AtomicBool) -> Option<(Message, usize)> {
+    pub(super) fn next_held(&self, full: &AtomicBool) -> Option<(Message, Arrival)> {
         let mut desk = self.desk.lock();
         full.store(false, Ordering::SeqCst);
         let next = desk.next_held();

@@ -5,15 +5,17 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::buffer::{ReadBuffer, Sizes};
 use super::ending::StreamEnd;
 use super::order::{Held, Order};
 use super::sampling::Sampling;
-use super::seat::{HandOver, Seat};
+use super::seat::Seat;
+use super::serving::ServedCall;
 use super::threads::{self, Places};
 use super::waiter::outcome;
-use super::{Connection, Dispatch};
+use super::{Arrival, Connection, Dispatch};
 use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::memory::Charge;
@@ -21,10 +23,10 @@ use crate::message::{Kind, MessageRef};
 use crate::protocol::Decoded;
 
 /// What the reader threads of one connection share.
-struct Reading<D> {
+pub(super) struct Reading<D> {
     connection: Arc<Connection>,
     dispatch: D,
-    order: Order,
+    pub(super) order: Order,
 }
 
 /// Starts the reader thread; `received` is what came behind the handshake. The places are for
@@ -70,17 +72,17 @@ pub(crate) fn prepare<D: Dispatch>(
 }
 
 /// One reader thread.
-struct Reader<D> {
-    reading: Arc<Reading<D>>,
+pub(super) struct Reader<D> {
+    pub(super) reading: Arc<Reading<D>>,
     seat: Rc<Seat>,
-    buffer: RefCell<ReadBuffer>,
+    pub(super) buffer: RefCell<ReadBuffer>,
     /// Whether the handler that runs was let past the order: it is not the dispatcher away.
-    nested: Cell<bool>,
+    pub(super) nested: Cell<bool>,
     sampling: Sampling,
 }
 
 impl<D: Dispatch> Reader<D> {
-    fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
+    pub(super) fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
         let seat = Seat::take(&reading.connection);
         let reader = Rc::new(Reader {
             reading,
@@ -93,11 +95,12 @@ impl<D: Dispatch> Reader<D> {
         reader
     }
 
-    fn connection(&self) -> &Arc<Connection> {
+    pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.reading.connection
     }
 
     fn dispatch_connected(&self) {
+        self.note_arrival();
         self.seat.handle(None, || {
             self.connection()
                 .guard(|| self.reading.dispatch.connected());
@@ -108,7 +111,7 @@ impl<D: Dispatch> Reader<D> {
     }
 
     /// Reads, and rests in between, until the connection has ended.
-    fn run(&self) {
+    pub(super) fn run(&self) {
         loop {
             if self.seat.has_handed_over() {
                 match self.reading.order.rest() {
@@ -239,6 +242,7 @@ impl<D: Dispatch> Reader<D> {
             Kind::Reply => {
                 connection.count_received(size, self.reading.order.is_away());
                 if let Some(callback) = connection.complete_call(message)? {
+                    self.note_arrival();
                     self.handle(None, || connection.guard(|| callback(outcome(message))));
                 }
                 Ok(())
@@ -247,26 +251,40 @@ impl<D: Dispatch> Reader<D> {
         }
     }
 
+    /// User code runs that may take long, while messages lie behind it in the buffer.
+    fn note_arrival(&self) {
+        let mut buffer = self.buffer.borrow_mut();
+        if !buffer.is_empty() {
+            buffer.came();
+        }
+    }
+
     /// A push or call: now, or in its order after the handler that waits.
     fn request(&self, message: &MessageRef<'_>, size: usize) {
         let connection = self.connection();
         if message.kind == Kind::Call {
-            let open = connection.call_came();
+            let open = connection.call_came(message.sequence);
             if open >= connection.config.limits.incoming_calls as usize {
                 connection.count_received(size, true);
                 return connection.answer_overloaded(message.sequence);
             }
         }
+        let (at, noted) = self.buffer.borrow_mut().came();
+        let arrival = Arrival {
+            wire_bytes: size,
+            at,
+        };
         let is_held = self.reading.order.is_away()
             && !connection.descends_from_open_call(message)
-            && self.hold(message, size);
+            && self.hold(message, arrival);
         if !is_held {
-            self.dispatch(message, size);
+            self.dispatch(message, arrival, noted);
         }
     }
 
     /// Holds a message back; `false` if it is to be dispatched now, in its order.
-    fn hold(&self, message: &MessageRef<'_>, size: usize) -> bool {
+    fn hold(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
+        let size = arrival.wire_bytes;
         let connection = self.connection();
         let limits = &connection.config.limits;
         if message.kind == Kind::Push {
@@ -274,7 +292,7 @@ impl<D: Dispatch> Reader<D> {
         }
         let full = &connection.backlog_full;
         loop {
-            match self.reading.order.hold(message, size, limits, full) {
+            match self.reading.order.hold(message, arrival, limits, full) {
                 Held::Yes => return true,
                 Held::InOrder => {
                     connection.let_go(message.kind);
@@ -296,25 +314,29 @@ impl<D: Dispatch> Reader<D> {
 
     /// Runs user code. If it hands the reading over while another thread is the dispatcher
     /// away, it was let past the order.
-    fn handle(&self, serving: Option<u32>, run: impl FnOnce()) {
+    fn handle(&self, call: Option<ServedCall>, run: impl FnOnce()) {
         if !self.seat.has_handed_over() {
             self.nested.set(self.reading.order.is_away());
         }
-        self.seat.handle(serving, run);
+        self.seat.handle(call, run);
     }
 
-    fn dispatch(&self, message: &MessageRef<'_>, size: usize) {
+    /// `noted` is when its arrival was noted, if that was this moment.
+    fn dispatch(&self, message: &MessageRef<'_>, arrival: Arrival, noted: Option<Instant>) {
         let connection = self.connection();
-        connection.count_received(size, self.reading.order.is_away());
+        connection.count_received(arrival.wire_bytes, self.reading.order.is_away());
         if message.kind == Kind::Call && connection.is_closing() {
             return connection.answer_going_away(message.sequence);
         }
         connection.watch_gathered();
-        let serving = (message.kind == Kind::Call).then_some(message.sequence);
-        let sample = self.sampling.next();
+        let call = (message.kind == Kind::Call).then(|| ServedCall {
+            sequence: message.sequence,
+            deadline: connection.deadline_of(message, arrival.at),
+        });
+        let sample = self.sampling.next(noted);
         let mut handled = false;
-        self.handle(serving, || {
-            handled = self.reading.dispatch.message(message, size);
+        self.handle(call, || {
+            handled = self.reading.dispatch.message(message, arrival);
         });
         if let Some(sample) = sample.filter(|_| handled) {
             connection.counters.handler_times.note(sample.elapsed());
@@ -333,8 +355,12 @@ impl<D: Dispatch> Reader<D> {
     /// Runs what was held back, in order, until nothing is left; then the reader dispatches.
     fn work_off_backlog(&self) {
         let connection = self.connection();
-        while let Some((message, size)) = self.reading.order.next_held(&connection.backlog_full) {
-            self.dispatch(&message.as_ref(), size);
+        while let Some((held, arrival)) = self.reading.order.next_held(&connection.backlog_full) {
+            let message = held.as_ref();
+            match connection.stale(&message, arrival.at) {
+                Some(status) => connection.refuse_held(&message, arrival, status),
+                None => self.dispatch(&message, arrival, None),
+            }
             connection.let_go(message.kind);
         }
     }
@@ -353,36 +379,6 @@ impl<D: Dispatch> Reader<D> {
             connection.guard(|| self.reading.dispatch.end());
         });
         connection.announce_end(report);
-    }
-}
-
-impl<D: Dispatch> HandOver for Reader<D> {
-    fn hand_over(&self) -> Result<(), Error> {
-        let buffer = self.buffer.borrow().split_off();
-        let is_away = self
-            .reading
-            .order
-            .hand_over(buffer, |buffer| self.start_substitute(buffer))?;
-        if is_away {
-            self.nested.set(false);
-        }
-        Ok(())
-    }
-}
-
-impl<D: Dispatch> Reader<D> {
-    fn start_substitute(&self, buffer: ReadBuffer) -> Result<(), Error> {
-        let connection = self.connection();
-        let places = Places::take(1)?;
-        let guard = connection.count_thread();
-        let reading = self.reading.clone();
-        let name = format!("tl-read-{}+", connection.id);
-        let options = &connection.config.threads;
-        threads::spawn(name, ThreadRole::Reader, options, move || {
-            Reader::new(reading, buffer).run();
-            drop(guard);
-            drop(places);
-        })
     }
 }
 

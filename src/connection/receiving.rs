@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use crossbeam::atomic::AtomicCell;
 
-use super::Connection;
 use super::buffer::ReadBuffer;
 use super::writing::PONG;
+use super::{Arrival, Connection};
 use crate::error::{Error, ErrorKind, caught};
 use crate::link::delivery::decode_count;
 use crate::link::heartbeat::most_pings;
@@ -74,6 +74,7 @@ impl Connection {
         match message.kind {
             Kind::Ping => self.owe(PONG),
             Kind::Pong => self.confirm(message.body)?,
+            Kind::Cancel => self.call_cancelled(message.sequence),
             Kind::Goodbye => {
                 self.confirm(message.body)?;
                 self.goodbye_received(message.status);
@@ -114,7 +115,8 @@ impl Connection {
     }
 
     /// A call that is to be answered; the answer is how many are open beside it.
-    pub(super) fn call_came(&self) -> usize {
+    pub(super) fn call_came(&self, sequence: u32) -> usize {
+        self.number_comes(sequence);
         // One thread reads at a time, so this is no addition that could be lost.
         let asked = self.asked.load(Ordering::Relaxed).wrapping_add(1);
         self.asked.store(asked, Ordering::Release);
@@ -134,11 +136,22 @@ impl Connection {
         }
         self.count_received(size, true);
         if kind == Kind::Call {
-            self.call_came();
+            self.call_came(sequence);
             self.answer_status(sequence, status.as_ref());
         } else {
             self.counters.reader.dropped_pushes.fetch_add(1);
         }
+    }
+
+    /// A call that was held back is not worth running any more.
+    pub(super) fn refuse_held(
+        &self,
+        message: &MessageRef<'_>,
+        arrival: Arrival,
+        status: StatusRef<'_>,
+    ) {
+        self.count_received(arrival.wire_bytes, true);
+        self.answer_status(message.sequence, status);
     }
 
     pub(super) fn answer_going_away(&self, sequence: u32) {

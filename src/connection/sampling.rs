@@ -20,11 +20,11 @@ impl Sampling {
         self.since.set(0);
     }
 
-    /// The next handler; when it begins, if it is timed.
-    pub(super) fn next(&self) -> Option<Instant> {
+    /// The next handler; when it begins, if it is timed. `now` is for one who has just looked.
+    pub(super) fn next(&self, now: Option<Instant>) -> Option<Instant> {
         let since = self.since.get();
         self.since.set((since + 1) % EVERY);
-        (since == 0).then(Instant::now)
+        (since == 0).then(|| now.unwrap_or_else(Instant::now))
     }
 }
 
@@ -33,7 +33,9 @@ mod tests {
     use super::*;
 
     fn timed(sampling: &Sampling, handlers: usize) -> usize {
-        (0..handlers).filter(|_| sampling.next().is_some()).count()
+        (0..handlers)
+            .filter(|_| sampling.next(None).is_some())
+            .count()
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Connection;
+use super::serving::{self, ServedCall};
 use crate::error::Error;
 
 /// The part of a reader thread that does not depend on what it dispatches to.
@@ -21,8 +22,6 @@ pub(super) struct Seat {
     handling: Cell<bool>,
     /// Whether another thread reads now.
     handed_over: Cell<bool>,
-    /// The call that the running handler serves.
-    serving: Cell<Option<u32>>,
     reader: RefCell<Option<Rc<dyn HandOver>>>,
 }
 
@@ -44,10 +43,10 @@ impl Seat {
             connection: connection.clone(),
             handling: Cell::new(false),
             handed_over: Cell::new(false),
-            serving: Cell::new(None),
             reader: RefCell::new(None),
         });
         SEAT.set(Some(seat.clone()));
+        serving::attach(Some(connection.clone()));
         seat
     }
 
@@ -60,18 +59,20 @@ impl Seat {
         self.set_reader(None);
         GATHERING.set(0);
         SEAT.set(None);
+        serving::attach(None);
     }
 
-    /// Runs user code: a handler for a call with this sequence, or something else.
-    pub(super) fn handle(&self, serving: Option<u32>, run: impl FnOnce()) {
+    /// Runs user code: the handler of this call, or something else.
+    pub(super) fn handle(&self, call: Option<ServedCall>, run: impl FnOnce()) {
         self.handling.set(true);
-        self.serving.set(serving);
         if !self.handed_over.get() {
             GATHERING.set(address(&self.connection));
         }
-        run();
+        match call {
+            Some(call) => serving::serve(&self.connection, call, run),
+            None => run(),
+        }
         GATHERING.set(0);
-        self.serving.set(None);
         self.handling.set(false);
     }
 
@@ -98,15 +99,6 @@ fn look<R>(at: impl FnOnce(&Rc<Seat>) -> R) -> Option<R> {
 /// Whether this thread runs a handler or callback of any connection.
 pub(crate) fn is_handling() -> bool {
     is_handler_where(|_| true)
-}
-
-/// The call on this connection that this thread's handler serves.
-pub(super) fn parent_on(connection: &Connection) -> Option<u32> {
-    look(|seat| match std::ptr::eq(&*seat.connection, connection) {
-        true => seat.serving.get(),
-        false => None,
-    })
-    .flatten()
 }
 
 /// Whether this thread runs a handler of this connection.

@@ -262,7 +262,7 @@ impl Connection {
                 }
             }
         }
-        self.incoming_answered();
+        self.incoming_answered(sequence);
         answered
     }
 

@@ -25,6 +25,7 @@
 //! | [`Overloaded`] | nobody's | yes | later; or raise what the text names: `limits.sessions`, `limits.session_bytes`, `limits.total_bytes`, or the system's limit of threads |
 //! | [`SlowPeer`] | the peer's, or the line's | yes | the session is over, by the [policy](crate::SlowPeer) for peers that read too slowly: the peer dials again; push less, or raise `limits.queued_bytes` |
 //! | [`WouldDeadlock`] | the caller's | no | do not wait here: defer the answer, or let another thread wait |
+//! | [`Cancelled`] | nobody's | no | the caller of the handler that made this call has given up, or its session ended: stop |
 //! | [`Timeout`] | nobody's | yes | the text names the limit. A call may have been executed: see below |
 //! | [`Closed`] | this side's, or the peer said goodbye | no | dial again if the work goes on |
 //! | [`Disconnected`] | the line, or the peer's host | yes | dial again; a call may have been executed |
@@ -51,6 +52,7 @@
 //! [`Overloaded`]: crate::ErrorKind::Overloaded
 //! [`SlowPeer`]: crate::ErrorKind::SlowPeer
 //! [`WouldDeadlock`]: crate::ErrorKind::WouldDeadlock
+//! [`Cancelled`]: crate::ErrorKind::Cancelled
 //! [`Timeout`]: crate::ErrorKind::Timeout
 //! [`Closed`]: crate::ErrorKind::Closed
 //! [`Disconnected`]: crate::ErrorKind::Disconnected
@@ -78,7 +80,8 @@
 //!
 //! An error status is a reply, so that question is for its code. `NO_ROUTE`, `UNSUPPORTED` and
 //! `GOING_AWAY` come in place of a handler. `OVERLOADED` does so as a rule, but it also replaces
-//! a reply that found no room. All others come from a handler that ran.
+//! a reply that found no room. `DEADLINE_EXCEEDED` and `CANCELLED` come in place of a handler,
+//! or from one whose own calls ended so. All others come from a handler that ran.
 //!
 //! ```
 //! # use trunkline::{Client, Error, Reply};

@@ -54,7 +54,13 @@
 //!   executed and what it certainly has not, such as a call that was never written.
 //! - A late reply is dropped and counted. It never reaches another caller: the number of a call
 //!   is not used again while anyone may still answer it.
-//! - A peer is told that a caller gave up, but handlers do not see it yet.
+//! - The handler of a call knows how long its caller still waits
+//!   ([`time_left`](crate::Context::time_left)), and whether it has given up
+//!   ([`cancelled`](crate::Context::cancelled)). A call that waits for its handler, behind one
+//!   that waits or in an inbox, until nobody wants its answer is not run: it is answered
+//!   [`DEADLINE_EXCEEDED`](crate::Status::DEADLINE_EXCEEDED) or
+//!   [`CANCELLED`](crate::Status::CANCELLED), and counted. What was read before the end of its
+//!   session is run all the same.
 //!
 //! # Calls inside handlers
 //!
@@ -65,6 +71,14 @@
 //! at a time. Where waiting could never end, the call fails with
 //! [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock). A circle through a third program is not
 //! seen: it ends in the time limit of a call.
+//!
+//! What a handler calls, on any session, waits no longer than the handler's own caller, and ends
+//! with [`Cancelled`](crate::ErrorKind::Cancelled) when that one gives up or its session ends; the
+//! peer that is called is told in turn, through any number of programs. A call for which a
+//! deferred answer waits goes on to belong to it until the answer is given. A handler that has
+//! answered, push handlers, events and callbacks of replies call for nobody: their calls have
+//! their own limit alone; so have those of other threads. A call that still waits to be sent, as
+//! there is no room, ends with the time limit at the latest.
 //!
 //! # Backpressure
 //!

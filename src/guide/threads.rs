@@ -64,7 +64,7 @@
 //! | [`close`](crate::Session::close) or [`abort`](crate::Session::abort) the own session | yes | a close ends after the handler has returned; an abort cuts the line at once |
 //! | [`shutdown`](crate::Session::shutdown) the own session or server | no | closing begins; the call itself fails with `WouldDeadlock` |
 //! | panic | if it must | status `HANDLER_PANICKED`, counted and recorded; the session lives |
-//! | compute for long, sleep, wait for a lock or channel | better not | its session waits, others do not; use [`defer`](crate::Context::defer) |
+//! | compute for long, sleep, wait for a lock or channel | better not | its session waits, others do not; use [`defer`](crate::Context::defer), and ask for [`cancelled`](crate::Context::cancelled) between steps |
 //!
 //! No lock of this crate is held while user code runs.
 //!
@@ -82,7 +82,8 @@
 //! # Hand-over
 //!
 //! A handler that is about to wait in this crate first hands the reading of its connection to a
-//! substitute thread. That one reads on: it completes replies, runs at once the calls that
+//! substitute thread; so does one that asks whether its call is
+//! [`cancelled`](crate::Context::cancelled). That one reads on: it completes replies, runs at once the calls that
 //! descend from the call that is waited for, and holds everything else back, in order. When the
 //! handler returns, its thread works off what was held and then rests, until it is needed again.
 //! This costs a thread's start the first time, and a wake later. Waiting of other kinds, such as

@@ -46,7 +46,7 @@
 //! | `0x02` | metadata pair | key length `u16`, key, value |
 //! | `0x83` | filters | ids, in the order of application |
 //! | `0x84` | route name | UTF-8 |
-//! | `0x05` | time left | `u32` milliseconds |
+//! | `0x05` | time left | `u32` milliseconds, `0xFFFFFFFF` = no limit |
 //! | `0x06` | parent | `u32` sequence of the call whose handler made this call |
 //!
 //! An item that must be understood and is not: the call is answered with status

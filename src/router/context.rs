@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::reply::Replied;
 use crate::address::Address;
 use crate::codec::IntoBody;
+use crate::connection::Arrival;
 use crate::error::Error;
 use crate::hub::Hub;
 use crate::message::{CodecId, Kind, MessageRef, Metadata, MetadataRef, Route};
@@ -19,7 +20,7 @@ use crate::status::{Status, StatusRef};
 pub struct Context<'a> {
     session: &'a Session,
     message: &'a MessageRef<'a>,
-    wire_bytes: usize,
+    arrival: Arrival,
     hub: Option<&'a Hub>,
     /// Whether the call is answered, or a responder has taken the duty over.
     settled: Cell<bool>,
@@ -34,13 +35,13 @@ impl<'a> Context<'a> {
     pub(super) fn new(
         session: &'a Session,
         message: &'a MessageRef<'a>,
-        wire_bytes: usize,
+        arrival: Arrival,
         hub: Option<&'a Hub>,
     ) -> Self {
         Context {
             session,
             message,
-            wire_bytes,
+            arrival,
             hub,
             settled: Cell::new(message.kind != Kind::Call),
             code: Cell::new(Status::OK),
@@ -116,12 +117,37 @@ impl<'a> Context<'a> {
 
     /// The bytes that the whole message took on the wire.
     pub fn wire_bytes(&self) -> usize {
-        self.wire_bytes
+        self.arrival.wire_bytes
     }
 
-    /// How long the caller would still wait when it sent the call, if it said so.
+    /// How long the caller still waits, from now on; zero if it does no more. `None` for a
+    /// push, and if the caller sets no limit or has told none.
+    ///
+    /// It counts from the moment at which the call was read here: what it took on its way, or
+    /// waited in the system while a handler kept the reader busy, is not seen. What this handler
+    /// calls while the call is not answered, on any session, waits no longer than this.
     pub fn time_left(&self) -> Option<Duration> {
-        self.message.time_left
+        let deadline = self.deadline()?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let connection = &self.session.connection;
+        connection.deadline_of(self.message, self.arrival.at)
+    }
+
+    /// Whether nobody waits for the answer any more: the caller gave the call up, by its time
+    /// limit, [`Pending::cancel`](crate::Pending::cancel) or dropping the
+    /// [`Pending`](crate::Pending), or the session is over.
+    ///
+    /// Long work asks between its steps. So that the word of the caller can be read while the
+    /// handler runs, the first question hands the reading over to another thread, as
+    /// [waiting](crate::guide::threads#hand-over) does; if there is none to be had, what came
+    /// before is known. Of more than 1,024 open calls that a peer gave up the first are
+    /// forgotten. For a push, only the end of the session counts.
+    pub fn cancelled(&self) -> bool {
+        let connection = &self.session.connection;
+        connection.is_cancelled_here(self.message.sequence)
     }
 
     /// Adds a metadata pair to the answer.
@@ -167,6 +193,7 @@ impl<'a> Context<'a> {
             self.message.sequence,
             answered,
             watched,
+            self.deadline(),
         );
         for (key, value) in self.metadata.borrow().iter() {
             // It fitted the answer's metadata, so it fits the responder's.

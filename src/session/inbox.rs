@@ -11,8 +11,8 @@ use crossbeam::channel::{
 use super::received::Received;
 use super::{Session, Watched};
 use crate::config::{Limits, deadline};
-use crate::connection::before_wait;
 use crate::connection::inlet::{InboxRoom, Place};
+use crate::connection::{Arrival, before_wait};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, MetadataRef};
 use crate::status::{Status, StatusRef};
@@ -44,6 +44,9 @@ type Ticket = Option<Arc<dyn Send + Sync>>;
 /// A thread that has received from it is one that the messages wait for. If it waits for a call
 /// while inbox and backlog (`limits.backlog_bytes`, `limits.backlog_messages`) are full, so that
 /// the reply could not be read, the call ends with `WouldDeadlock` and the thread goes on.
+///
+/// A call whose caller has given up, or whose time limit has passed, before it is received is
+/// answered `CANCELLED` or `DEADLINE_EXCEEDED` and not handed out.
 ///
 /// With the last handle, that of the client or server included, what is in it is dropped.
 #[derive(Clone)]
@@ -83,8 +86,12 @@ impl Inbox {
             ));
         }
         before_wait()?;
-        let letter = self.letters.recv().map_err(|_| ended())?;
-        Ok(letter.received)
+        loop {
+            let letter = self.letters.recv().map_err(|_| ended())?;
+            if let Some(received) = letter.received.unless_stale() {
+                return Ok(received);
+            }
+        }
     }
 
     /// Waits for the next message, at most `limit`; then `None`.
@@ -99,10 +106,15 @@ impl Inbox {
             return self.recv().map(Some);
         };
         before_wait()?;
-        match self.letters.recv_deadline(until) {
-            Ok(letter) => Ok(Some(letter.received)),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(ended()),
+        loop {
+            let letter = match self.letters.recv_deadline(until) {
+                Ok(letter) => letter,
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+            };
+            if let Some(received) = letter.received.unless_stale() {
+                return Ok(Some(received));
+            }
         }
     }
 
@@ -112,10 +124,15 @@ impl Inbox {
     /// `Closed` once nothing can come any more and the inbox is empty.
     pub fn try_recv(&self) -> Result<Option<Received>, Error> {
         self.room.received_here();
-        match self.letters.try_recv() {
-            Ok(letter) => Ok(Some(letter.received)),
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(ended()),
+        loop {
+            let letter = match self.letters.try_recv() {
+                Ok(letter) => letter,
+                Err(TryRecvError::Empty) => return Ok(None),
+                Err(TryRecvError::Disconnected) => return Err(ended()),
+            };
+            if let Some(received) = letter.received.unless_stale() {
+                return Ok(Some(received));
+            }
         }
     }
 
@@ -179,18 +196,18 @@ impl Source {
         &self,
         session: &Session,
         message: &MessageRef<'_>,
-        wire_bytes: usize,
+        arrival: Arrival,
         watched: Watched,
     ) {
         let connection = &session.connection;
         let place = match message.kind {
             Kind::Call => None,
-            _ => connection.wait_for_place(wire_bytes),
+            _ => connection.wait_for_place(arrival.wire_bytes),
         };
         if let (Kind::Push, Some(watched)) = (message.kind, &watched) {
             watched.answered(Status::OK);
         }
-        let Some(received) = Received::new(session, message, wire_bytes, watched.clone()) else {
+        let Some(received) = Received::new(session, message, arrival, watched.clone()) else {
             connection.reply_status(message.sequence, TOO_MANY_CALLS, MetadataRef::EMPTY);
             if let Some(watched) = watched {
                 watched.answered(Status::OVERLOADED);

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::{Attached, Request, Responder, Session, Watched};
 use crate::codec::{FromBody, IntoBody, decode};
+use crate::connection::Arrival;
 use crate::connection::calling::OVERHEAD;
+use crate::connection::serving::{Served, ServedCall};
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, Message, MessageRef, Metadata, Route};
 use crate::status::Status;
@@ -18,7 +20,7 @@ use crate::status::Status;
 pub struct Received {
     session: Session,
     message: Message,
-    wire_bytes: usize,
+    arrival: Arrival,
     /// Of a call.
     duty: Option<Duty>,
 }
@@ -59,17 +61,23 @@ impl Received {
     pub(super) fn new(
         session: &Session,
         message: &MessageRef<'_>,
-        wire_bytes: usize,
+        arrival: Arrival,
         watched: Watched,
     ) -> Option<Self> {
         let duty = match message.kind {
             Kind::Call => {
                 // At least what its caller counts, and the metadata that is held with it.
-                let bytes = wire_bytes.max(message.body.len() + OVERHEAD);
+                let bytes = arrival.wire_bytes.max(message.body.len() + OVERHEAD);
                 let connection = session.connection.clone();
                 Some(Duty {
                     _bytes: CallBytes::take(session, bytes)?,
-                    responder: Responder::new(connection, message.sequence, false, watched),
+                    responder: Responder::new(
+                        connection,
+                        message.sequence,
+                        false,
+                        watched,
+                        session.connection.deadline_of(message, arrival.at),
+                    ),
                 })
             }
             _ => None,
@@ -77,9 +85,25 @@ impl Received {
         Some(Received {
             session: session.clone(),
             message: message.to_message(),
-            wire_bytes,
+            arrival,
             duty,
         })
+    }
+
+    /// The message, unless it is a call for whose answer nobody waits any more: that is
+    /// answered here.
+    pub(super) fn unless_stale(mut self) -> Option<Self> {
+        let message = self.message.as_ref();
+        let connection = &self.session.connection;
+        match connection.stale(&message, self.arrival.at) {
+            None => Some(self),
+            Some(status) => {
+                if let Some(duty) = self.duty.take() {
+                    duty.responder.fail(status.to_status());
+                }
+                None
+            }
+        }
     }
 
     /// The session that the message came by: push to it, call it.
@@ -130,21 +154,35 @@ impl Received {
         decode(&self.message.body, self.message.codec)
     }
 
-    /// How long the caller would still wait when it sent the call, if it said so.
+    /// How long the caller still waits, as [`Context::time_left`](crate::Context::time_left).
     pub fn time_left(&self) -> Option<Duration> {
-        self.message.time_left
+        self.duty.as_ref()?.responder.time_left()
+    }
+
+    /// Whether nobody waits for the answer any more, as
+    /// [`Context::cancelled`](crate::Context::cancelled).
+    pub fn cancelled(&self) -> bool {
+        let connection = &self.session.connection;
+        connection.is_cancelled_here(self.message.sequence)
     }
 
     /// The bytes that the whole message took on the wire.
     pub fn wire_bytes(&self) -> usize {
-        self.wire_bytes
+        self.arrival.wire_bytes
     }
 
     /// Begins a push or call on the same session. A call so made belongs to this one, as a call
-    /// made in a handler does: a peer whose handler waits for our answer serves it at once.
+    /// made in a handler does: a peer whose handler waits for our answer serves it at once, and it
+    /// waits no longer than the caller of this one does.
     pub fn request<'r>(&self, route: impl Into<Route<'r>>) -> Request<'_, 'r> {
-        let parent = self.duty.as_ref().map(|_| self.message.sequence);
-        self.session.request(route).descends_from(parent)
+        let served = self.duty.as_ref().map(|duty| Served {
+            connection: self.session.connection.clone(),
+            call: ServedCall {
+                sequence: self.message.sequence,
+                deadline: duty.responder.deadline(),
+            },
+        });
+        self.session.request(route).descends_from(served)
     }
 
     /// Answers the call with a body; one that the peer does not admit is replaced by a status. The

@@ -8,6 +8,7 @@ use super::{Direction, Exchange, Pending, Reply, Session, Watched, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
 use crate::connection::before_wait;
+use crate::connection::serving::{self, Served};
 use crate::connection::waiter::{Caller, Outcome, Waiter};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Metadata, Route};
@@ -23,8 +24,8 @@ pub struct Request<'s, 'r> {
     route: Route<'r>,
     metadata: Metadata,
     limit: Option<Duration>,
-    /// The call for whose answer this one is made, if it was received from an inbox.
-    parent: Option<u32>,
+    /// The call for whose answer this one is made.
+    served: Option<Served>,
     error: Option<Error>,
 }
 
@@ -35,13 +36,19 @@ impl<'s, 'r> Request<'s, 'r> {
             route,
             metadata: Metadata::new(),
             limit: None,
-            parent: None,
+            served: None,
             error: None,
         }
     }
 
-    pub(super) fn descends_from(mut self, parent: Option<u32>) -> Self {
-        self.parent = parent;
+    pub(super) fn descends_from(mut self, served: Option<Served>) -> Self {
+        self.served = served;
+        self
+    }
+
+    /// In a handler, the call is made for the one that the handler serves.
+    fn in_service(mut self) -> Self {
+        self.served = self.served.or_else(serving::current);
         self
     }
 
@@ -55,7 +62,8 @@ impl<'s, 'r> Request<'s, 'r> {
     }
 
     /// Time limit of this message instead of `timeouts.call` or `timeouts.push`. The handler of
-    /// a call sees what is left of it. Zero fails a call without sending it; [`Duration::MAX`]
+    /// a call sees what is left of it, and what that handler calls waits no longer; likewise a
+    /// call made in a handler waits no longer than the handler's own caller. Zero fails a call without sending it; [`Duration::MAX`]
     /// is no limit.
     #[doc(alias = "RCVTIMEO")]
     pub fn timeout(mut self, limit: Duration) -> Self {
@@ -113,7 +121,7 @@ impl<'s, 'r> Request<'s, 'r> {
         let waiter = Waiter::take();
         let started = Instant::now();
         let caller = |_: &Watched| Caller::Thread(waiter.clone());
-        let (sequence, deadline, watched) = self.open(&body, started, caller)?;
+        let (sequence, deadline, watched) = self.in_service().open(&body, started, caller)?;
         Ok(Pending::new(
             connection, waiter, sequence, started, deadline, watched,
         ))
@@ -143,11 +151,12 @@ impl<'s, 'r> Request<'s, 'r> {
         let limit = self
             .limit
             .unwrap_or(self.session.connection.config.timeouts.call);
-        let started = match limit < COARSE {
+        let request = self.in_service();
+        let started = match limit < COARSE || request.served.is_some() {
             true => Instant::now(),
             false => coarse_now(),
         };
-        self.open(&body, started, caller)?;
+        request.open(&body, started, caller)?;
         Ok(())
     }
 
@@ -168,7 +177,21 @@ impl<'s, 'r> Request<'s, 'r> {
                 "a call with a time limit of zero is not sent",
             ));
         }
-        let deadline = deadline(started, limit);
+        let mut deadline = deadline(started, limit);
+        // The peer knows the default from the handshake.
+        let mut told = self
+            .limit
+            .filter(|own| *own != connection.config.timeouts.call);
+        if let Some(inherited) = inherited(self.served.as_ref(), deadline)? {
+            deadline = Some(inherited);
+            told = Some(inherited.saturating_duration_since(started));
+        }
+        if told == Some(Duration::ZERO) {
+            return Err(Error::new(
+                ErrorKind::Timeout,
+                "no time is left of the call that this handler serves",
+            ));
+        }
         let (sequence, watched) = with_bytes(body, |codec, bytes| {
             let exchange = || Exchange {
                 session: self.session,
@@ -181,9 +204,9 @@ impl<'s, 'r> Request<'s, 'r> {
             let watched = self.session.intercept(exchange).map_err(refused)?;
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
-            message.parent = self.parent;
-            message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
-            let opened = connection.open_call(message, caller(&watched), deadline);
+            message.time_left = told;
+            let opened =
+                connection.open_call(message, caller(&watched), deadline, self.served.as_ref());
             if let (Err(_), Some(watched)) = (&opened, &watched) {
                 watched.ended(&opened);
             }
@@ -191,4 +214,22 @@ impl<'s, 'r> Request<'s, 'r> {
         })?;
         Ok((sequence, deadline, watched))
     }
+}
+
+/// The deadline of the call that is served, if it comes before the own one.
+///
+/// # Errors
+/// `Cancelled` if that call was given up.
+fn inherited(served: Option<&Served>, own: Option<Instant>) -> Result<Option<Instant>, Error> {
+    let Some(Served { connection, call }) = served else {
+        return Ok(None);
+    };
+    if connection.is_cancelled(call.sequence) {
+        return Err(Error::new(
+            ErrorKind::Cancelled,
+            "the caller of this handler has given up: nothing is called for it any more",
+        ));
+    }
+    let deadline = call.deadline;
+    Ok(deadline.filter(|deadline| own.is_none_or(|own| *deadline < own)))
 }

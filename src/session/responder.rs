@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{Watched, with_bytes};
 use crate::codec::IntoBody;
@@ -18,6 +19,8 @@ pub struct Responder {
     metadata: Metadata,
     answered: bool,
     watched: Watched,
+    /// When the caller gives up.
+    deadline: Option<Instant>,
 }
 
 impl Responder {
@@ -26,6 +29,7 @@ impl Responder {
         sequence: u32,
         answered: bool,
         watched: Watched,
+        deadline: Option<Instant>,
     ) -> Self {
         Responder {
             connection,
@@ -33,7 +37,24 @@ impl Responder {
             metadata: Metadata::new(),
             answered,
             watched,
+            deadline,
         }
+    }
+
+    /// How long the caller still waits, as [`Context::time_left`](crate::Context::time_left).
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether nobody waits for the answer any more, as
+    /// [`Context::cancelled`](crate::Context::cancelled).
+    pub fn cancelled(&self) -> bool {
+        self.connection.is_cancelled_here(self.sequence)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Adds a metadata pair to the answer.

@@ -180,6 +180,9 @@ figures! {
         /// Calls of the peer that were answered `OVERLOADED`: too many were in progress, or
         /// there was no room, for the call in the backlog or for its reply in the send queue.
         calls_overloaded,
+        /// Calls of the peer that no handler saw: while they waited for one, their time limit
+        /// passed or their caller gave up.
+        calls_expired,
         /// Pushes and calls of this side that were not sent because the send queue was full:
         /// at once, or after their time limit.
         queue_full,

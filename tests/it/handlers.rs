@@ -370,8 +370,8 @@ fn a_handler_sees_how_long_its_caller_would_wait() {
             let reply = client.request(1).timeout(limit).call(b"").unwrap();
             u64::from_le_bytes(reply.body().try_into().unwrap())
         };
-        assert_eq!(left(Duration::from_secs(7)), 7_000);
-        assert_eq!(left(millis(1_234)), 1_234);
+        assert!((1..=7_000).contains(&left(Duration::from_secs(7))));
+        assert!((1..=4_234).contains(&left(millis(4_234))));
         assert_eq!(left(Duration::MAX), 0);
     });
 }

@@ -18,6 +18,7 @@ mod calls;
 mod catalogue;
 mod closing;
 mod cuts;
+mod deadlines;
 mod display;
 mod embedded;
 mod framed;

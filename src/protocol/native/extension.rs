@@ -118,7 +118,10 @@ pub(super) fn decode<'a>(
             ROUTE_NAME => message.route = route_name(payload, limits)?,
             TIME_LEFT => {
                 let milliseconds = integer(payload, "the time left")?;
-                message.time_left = Some(Duration::from_millis(u64::from(milliseconds)));
+                message.time_left = Some(match milliseconds {
+                    u32::MAX => Duration::MAX,
+                    milliseconds => Duration::from_millis(u64::from(milliseconds)),
+                });
             }
             PARENT => message.parent = Some(integer(payload, "the parent")?),
             _ if kind & MUST_UNDERSTAND != 0 => unknown = Some(kind),
