@@ -11,6 +11,7 @@
 mod limits;
 #[cfg(feature = "config")]
 mod notation;
+mod pool;
 #[cfg(feature = "config")]
 mod settings;
 mod socket_options;
@@ -23,6 +24,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, ErrorKind};
 
 pub use limits::Limits;
+pub use pool::{Dispatch, Pool};
 #[cfg(feature = "config")]
 pub use settings::Settings;
 pub use socket_options::SocketOptions;

@@ -8,7 +8,7 @@
 //! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
 //!   what such a thread knows about itself; `sampling`, which handlers are timed
-//! - `inlet`: the way into an inbox, and the wait for a place there
+//! - `inlet`: the ways into an inbox and a pool, and the wait for a place there
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `observing`: how it is at one moment
@@ -29,7 +29,7 @@ mod output;
 mod reading;
 mod receiving;
 mod report;
-mod sampling;
+pub(crate) mod sampling;
 mod seat;
 mod sending;
 pub(crate) mod socket;
@@ -63,11 +63,11 @@ use self::calling::OpenCalls;
 use self::ending::Ending;
 pub(crate) use self::ending::last_steps;
 use self::gathering::Gather;
-use self::inlet::{InboxRoom, Inlet};
+use self::inlet::{Inlet, Room};
 use self::output::WriteHalf;
 pub(crate) use self::reading::{prepare, start};
 pub use self::report::{CloseReason, CloseReport};
-pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
+pub(crate) use self::seat::{before_wait, is_handler_of, is_handling, serve};
 pub(crate) use self::sending::Wait;
 pub use self::socket::OpenSocket;
 pub(crate) use self::writing::Company;
@@ -77,12 +77,12 @@ const NEVER: u64 = u64::MAX;
 
 /// Where messages and events go: what the layers above implement. It is owned by the reader
 /// thread and dropped with it, so that nothing above can keep a dead connection alive.
-pub(crate) trait Dispatch: Send + Sync + 'static {
+pub(crate) trait Receiver: Send + Sync + 'static {
     /// The session begins; no message has been read yet.
     fn connected(&self);
 
-    /// A push or a call. A call must be answered, now or later. The answer is whether there was
-    /// a handler for it.
+    /// A push or a call. A call must be answered, now or later. The answer is whether a handler
+    /// for it has run.
     fn message(&self, message: &MessageRef<'_>, wire_bytes: usize) -> bool;
 
     /// The session has ended; called once, after the last message.
@@ -132,8 +132,8 @@ pub(crate) struct Connection {
     /// A push of the peer finds no room in the backlog: reading pauses until it does, so no
     /// thread that makes room may wait for a reply.
     backlog_full: AtomicBool,
-    /// Where messages without a handler go, if there is an inbox.
-    inlet: Option<Inlet>,
+    /// Where messages go that no handler takes at once: inbox and pool, if there are.
+    inlets: Box<[Inlet]>,
     closing: Mutex<Closing>,
     is_closing: AtomicBool,
     /// The line is dead; only the report is still to come.
@@ -161,12 +161,14 @@ impl Connection {
         framing: Framing,
         config: Arc<Config>,
         agreed: Agreed,
-        inbox: Option<Arc<InboxRoom>>,
+        rooms: impl IntoIterator<Item = Arc<Room>>,
     ) -> Result<Arc<Connection>, Error> {
         let timer = Timer::shared()?;
         let now = Instant::now();
         let local = socket::local_address(&socket);
         let limits = config.limits.clone();
+        let rooms = rooms.into_iter();
+        let inlets = rooms.map(|room| Inlet::new(room, &limits)).collect();
         let bound = Bound {
             bytes: limits.queued_bytes as usize,
             messages: limits.queued_messages as usize,
@@ -196,7 +198,7 @@ impl Connection {
             answered: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
             backlog_full: AtomicBool::new(false),
-            inlet: inbox.map(|room| Inlet::new(room, &limits)),
+            inlets,
             closing: Mutex::new(Closing::default()),
             is_closing: AtomicBool::new(false),
             over: AtomicBool::new(false),

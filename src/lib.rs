@@ -303,7 +303,7 @@ pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
-pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
+pub use config::{Dispatch, Limits, Pool, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Duplicate, Hub, Sent};

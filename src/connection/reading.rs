@@ -13,7 +13,7 @@ use super::sampling::Sampling;
 use super::seat::{HandOver, Seat};
 use super::threads::{self, Places};
 use super::waiter::outcome;
-use super::{Connection, Dispatch};
+use super::{Connection, Receiver};
 use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef};
@@ -28,7 +28,7 @@ struct Reading<D> {
 
 /// Starts the reader thread; `received` is what came behind the handshake. The places are for
 /// this thread and the writer; substitutes take their own.
-pub(crate) fn start<D: Dispatch>(
+pub(crate) fn start<D: Receiver>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
@@ -40,7 +40,7 @@ pub(crate) fn start<D: Dispatch>(
 }
 
 /// What the reader thread does, for a thread that exists already.
-pub(crate) fn prepare<D: Dispatch>(
+pub(crate) fn prepare<D: Receiver>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
@@ -76,7 +76,7 @@ struct Reader<D> {
     sampling: Sampling,
 }
 
-impl<D: Dispatch> Reader<D> {
+impl<D: Receiver> Reader<D> {
     fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
         let seat = Seat::take(&reading.connection);
         let reader = Rc::new(Reader {
@@ -349,7 +349,7 @@ impl<D: Dispatch> Reader<D> {
     }
 }
 
-impl<D: Dispatch> HandOver for Reader<D> {
+impl<D: Receiver> HandOver for Reader<D> {
     fn hand_over(&self) -> Result<(), Error> {
         let buffer = self.buffer.borrow().split_off();
         let is_away = self
@@ -363,7 +363,7 @@ impl<D: Dispatch> HandOver for Reader<D> {
     }
 }
 
-impl<D: Dispatch> Reader<D> {
+impl<D: Receiver> Reader<D> {
     fn start_substitute(&self, buffer: ReadBuffer) -> Result<(), Error> {
         let connection = self.connection();
         let places = Places::take(1)?;

@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn answer_going_away(&self, sequence: u32) {
+    pub(crate) fn answer_going_away(&self, sequence: u32) {
         self.answer_status(
             sequence,
             StatusRef {

@@ -20,6 +20,7 @@
 //! | `calls_received` | calls of peers |
 //! | `calls_answered` | of those, the answered ones, with whatever status. The difference is in progress; if it only grows, responders are being kept |
 //! | `calls_overloaded` | answered `OVERLOADED`: handlers are too slow for their callers |
+//! | `calls_dropped` | waited for a thread of a [pool](super::threads#a-pool) when their session ended, and were not run |
 //! | `cancels_received` | callers that gave up waiting: handlers are too slow for their time limits |
 //! | `late_replies` | replies that came after their caller had left: time limits are near the usual time |
 //! | `unknown_replies` | replies to no call: a peer is broken |

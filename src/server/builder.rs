@@ -123,6 +123,7 @@ impl ServerBuilder {
             .iter()
             .map(|(listener, _)| listener.address.clone());
         let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
+        let pool = handlers.open_pool(&config);
         let shared = Arc::new(Shared {
             hub: Hub::new(self.framing),
             handlers,
@@ -140,6 +141,7 @@ impl ServerBuilder {
                     .map(|(listener, _)| listener.clone())
                     .collect(),
                 inbox: source,
+                pool,
                 ..State::default()
             }),
             changed: Condvar::new(),

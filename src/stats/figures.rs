@@ -172,6 +172,9 @@ figures! {
         /// Calls of the peer that were answered `OVERLOADED`: too many were in progress, or
         /// there was no room, for the call in the backlog or for its reply in the send queue.
         calls_overloaded,
+        /// Calls of the peer that waited for a thread of the pool when their session ended, and
+        /// were not run.
+        calls_dropped,
         /// Pushes and calls of this side that were not sent because the send queue was full:
         /// at once, or after their time limit.
         queue_full,

@@ -38,6 +38,7 @@ mod log_records;
 mod nesting;
 mod order;
 mod own_sockets;
+mod pools;
 mod protocols;
 #[cfg(feature = "config")]
 mod settings;

@@ -38,7 +38,7 @@ pub(crate) fn alone(test: &'static str, limit: Duration, body: fn()) {
 }
 
 /// Names of this process's threads.
-fn thread_names() -> Vec<String> {
+pub(crate) fn thread_names() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     tasks
         .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
