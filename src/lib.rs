@@ -133,7 +133,8 @@
 //! The thread that reads a connection runs its handlers, one after the other, in the order of
 //! arrival; handlers of different sessions run at the same time. A handler may push and call,
 //! also on its own session. Long work belongs to a thread of your own: [`Context::defer`] lets
-//! the handler return now and another thread answer later. See [`guide::threads`].
+//! the handler return now and another thread answer later; or to a [`Pool`], on which handlers
+//! run instead. See [`guide::threads`].
 //!
 //! An [`Interceptor`] sees every handled message and every call of this side: to log, to measure,
 //! to refuse. [`Session::set_data`] keeps values of your own with a session.
