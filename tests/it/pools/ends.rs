@@ -17,13 +17,13 @@ enum Event {
 
 type Events = Arc<Mutex<Vec<(SessionId, Event)>>>;
 
-/// A server whose handlers note what they do; those of `WAIT` pass the gate.
-fn noting(threads: usize, ordered: bool) -> (Server, Gate, Events) {
+/// A server with one worker, whose handlers note what they do; those of `WAIT` pass the gate.
+fn noting(messages: usize, ordered: bool) -> (Server, Gate, Events) {
     let (gate, events) = (Gate::default(), Events::default());
     let keep = gate.clone();
     let [pushes, calls, ends] = [(); 3].map(|()| events.clone());
     let server = Server::builder()
-        .dispatch(pool(threads, 100, ordered))
+        .dispatch(pool(1, messages, ordered))
         .on_call(WAIT, move |_, _| keep.pass())
         .on_push(NOTE, move |cx, body| {
             let event = Event::Push(number(&body));
@@ -59,7 +59,7 @@ fn pushes_and_end(count: u32) -> Vec<Event> {
 fn all_that_was_received_is_handled_before_the_closed_event() {
     within(LIMIT, || {
         for ordered in [true, false] {
-            let (server, gate, events) = noting(1, ordered);
+            let (server, gate, events) = noting(100, ordered);
             let client = Client::connect(server.local_address()).unwrap();
             let kept = client.request(WAIT).start(()).unwrap();
             gate.wait_for(1);
@@ -92,10 +92,38 @@ fn all_that_was_received_is_handled_before_the_closed_event() {
 }
 
 #[test]
+fn what_was_read_is_handled_though_the_pool_is_full_at_the_end() {
+    within(LIMIT, || {
+        let ends: [fn(&Client); 2] = [|client| client.close(), |client| client.abort()];
+        for end in ends {
+            let (server, gate, events) = noting(4, true);
+            let [slow, other] = [(); 2].map(|()| Client::connect(server.local_address()).unwrap());
+            let kept = slow.request(WAIT).start(()).unwrap();
+            gate.wait_for(1);
+            for round in 0..50u32 {
+                other.push(NOTE, round.to_le_bytes()).unwrap();
+            }
+            // It has no handler, and so is read when all before it is; four wait in the pool, and
+            // one for room.
+            let behind = other.request("/behind").start(()).unwrap();
+            let session = server_session(&server, other.id());
+            assert!(eventually(LIMIT, || session.stats().calls_received == 1));
+            assert_eq!(session.stats().received_messages, 5);
+            end(&other);
+            assert!(eventually(LIMIT, || has_ended(&events, &other)));
+            assert_eq!(events_of(&events, &other), pushes_and_end(50));
+            gate.open();
+            kept.wait().unwrap();
+            behind.wait().unwrap_err();
+        }
+    });
+}
+
+#[test]
 fn a_session_ends_though_all_workers_are_kept_by_another() {
     within(LIMIT, || {
         for ordered in [true, false] {
-            let (server, gate, events) = noting(1, ordered);
+            let (server, gate, events) = noting(100, ordered);
             let [slow, other] = [(); 2].map(|()| Client::connect(server.local_address()).unwrap());
             let kept = slow.request(WAIT).start(()).unwrap();
             gate.wait_for(1);
@@ -117,7 +145,7 @@ fn a_session_ends_though_all_workers_are_kept_by_another() {
 fn calls_that_wait_when_the_line_is_cut_are_not_run_and_pushes_are() {
     within(LIMIT, || {
         for ordered in [true, false] {
-            let (server, gate, events) = noting(1, ordered);
+            let (server, gate, events) = noting(100, ordered);
             let client = Client::connect(server.local_address()).unwrap();
             let _kept = client.request(WAIT).start(()).unwrap();
             gate.wait_for(1);
@@ -143,7 +171,7 @@ fn calls_that_wait_when_the_line_is_cut_are_not_run_and_pushes_are() {
 #[test]
 fn calls_that_wait_when_the_session_closes_are_answered() {
     within(LIMIT, || {
-        let (server, gate, events) = noting(1, true);
+        let (server, gate, events) = noting(100, true);
         let client = Client::connect(server.local_address()).unwrap();
         let kept = client.request(WAIT).start(()).unwrap();
         gate.wait_for(1);
