@@ -166,12 +166,15 @@ impl ClientBuilder {
             (agreed, Vec::new())
         };
         let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
-        let room = source.as_ref().map(Source::room);
+        let pool = handlers.open_pool(&config);
         let owner = handlers.owner(&config.limits);
+        let inbox_room = source.as_ref().map(Source::room);
+        let pool_room = pool.as_ref().map(|workers| workers.room());
+        let rooms = inbox_room.into_iter().chain(pool_room);
         let socket = Arc::new(socket);
-        let connection = Connection::new(socket, peer, self.framing, config, agreed, room, owner)?;
+        let connection = Connection::new(socket, peer, self.framing, config, agreed, rooms, owner)?;
         let session = Session::new(connection.clone(), handlers.interceptors());
-        let router = Router::new(handlers, session.clone(), None, source);
+        let router = Router::new(handlers, session.clone(), None, source, pool);
         start(&connection, router, &received, places)?;
         Ok(Client {
             handle: Arc::new(Handle { session, inbox }),

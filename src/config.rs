@@ -13,6 +13,7 @@ mod heartbeat;
 mod limits;
 #[cfg(feature = "config")]
 mod notation;
+mod pool;
 #[cfg(feature = "config")]
 mod settings;
 mod slow_peer;
@@ -27,6 +28,7 @@ use crate::error::{Error, ErrorKind};
 
 pub use heartbeat::Heartbeat;
 pub use limits::Limits;
+pub use pool::{Dispatch, Pool};
 #[cfg(feature = "config")]
 pub use settings::Settings;
 pub use slow_peer::SlowPeer;

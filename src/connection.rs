@@ -11,7 +11,7 @@
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
 //!   what such a thread knows about itself; `serving`, which call a handler serves; `arrival`,
 //!   when a message came; `sampling`, which handlers are timed
-//! - `inlet`: the way into an inbox, and the wait for a place there
+//! - `inlet`: the ways into an inbox and a pool, and the wait for a place there
 //! - `calling`: calls of this side; `open_calls`, the table of them; `waiter`, where one waits
 //! - `cancelling`: calls that the peer gave up, and what was called for them
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
@@ -38,7 +38,7 @@ mod owner;
 mod reading;
 mod receiving;
 mod report;
-mod sampling;
+pub(crate) mod sampling;
 mod seat;
 mod sending;
 pub(crate) mod serving;
@@ -78,14 +78,14 @@ use self::cancelling::Cancelling;
 use self::ending::Ending;
 pub(crate) use self::ending::last_steps;
 use self::gathering::Gather;
-use self::inlet::{InboxRoom, Inlet};
+use self::inlet::{Inlet, Room};
 use self::open_calls::OpenCalls;
 use self::output::WriteHalf;
 use self::overflow::Overflow;
 pub(crate) use self::owner::Owner;
 pub(crate) use self::reading::{prepare, start};
 pub use self::report::{CloseReason, CloseReport};
-pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
+pub(crate) use self::seat::{before_wait, is_handler_of, is_handling, serve};
 pub(crate) use self::sending::Wait;
 pub use self::socket::OpenSocket;
 pub(crate) use self::writing::Company;
@@ -95,7 +95,7 @@ const NEVER: u64 = u64::MAX;
 
 /// Where messages and events go: what the layers above implement. It is owned by the reader
 /// thread and dropped with it, so that nothing above can keep a dead connection alive.
-pub(crate) trait Dispatch: Send + Sync + 'static {
+pub(crate) trait Receiver: Send + Sync + 'static {
     /// The session begins; no message has been read yet.
     fn connected(&self);
 
@@ -155,8 +155,8 @@ pub(crate) struct Connection {
     /// A push of the peer finds no room in the backlog: reading pauses until it does, so no
     /// thread that makes room may wait for a reply.
     backlog_full: AtomicBool,
-    /// Where messages without a handler go, if there is an inbox.
-    inlet: Option<Inlet>,
+    /// Where messages go that no handler takes at once: inbox and pool, if there are.
+    inlets: Box<[Inlet]>,
     closing: Mutex<Closing>,
     is_closing: AtomicBool,
     /// The line is dead; only the report is still to come.
@@ -186,7 +186,7 @@ impl Connection {
         framing: Framing,
         config: Arc<Config>,
         agreed: Agreed,
-        inbox: Option<Arc<InboxRoom>>,
+        rooms: impl IntoIterator<Item = Arc<Room>>,
         owner: Arc<Owner>,
     ) -> Result<Arc<Connection>, Error> {
         let timer = Timer::shared()?;
@@ -197,6 +197,8 @@ impl Connection {
             true => config.heartbeat.limit,
             false => Duration::MAX,
         };
+        let rooms = rooms.into_iter();
+        let inlets = rooms.map(|room| Inlet::new(room, &limits)).collect();
         let bound = Bound {
             bytes: limits.queued_bytes as usize,
             messages: limits.queued_messages as usize,
@@ -232,7 +234,7 @@ impl Connection {
             cancelling: Cancelling::default(),
             held: AtomicUsize::new(0),
             backlog_full: AtomicBool::new(false),
-            inlet: inbox.map(|room| Inlet::new(room, &limits)),
+            inlets,
             closing: Mutex::new(Closing::default()),
             is_closing: AtomicBool::new(false),
             over: AtomicBool::new(false),

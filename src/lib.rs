@@ -133,7 +133,8 @@
 //! The thread that reads a connection runs its handlers, one after the other, in the order of
 //! arrival; handlers of different sessions run at the same time. A handler may push and call,
 //! also on its own session. Long work belongs to a thread of your own: [`Context::defer`] lets
-//! the handler return now and another thread answer later. See [`guide::threads`].
+//! the handler return now and another thread answer later; or to a [`Pool`], on which handlers
+//! run instead. See [`guide::threads`].
 //!
 //! An [`Interceptor`] sees every handled message and every call of this side: to log, to measure,
 //! to refuse. [`Session::set_data`] keeps values of your own with a session.
@@ -308,7 +309,9 @@ pub use client::{Client, ClientBuilder};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
-pub use config::{Heartbeat, Limits, SlowPeer, SocketOptions, StartedThread, ThreadRole, Timeouts};
+pub use config::{
+    Dispatch, Heartbeat, Limits, Pool, SlowPeer, SocketOptions, StartedThread, ThreadRole, Timeouts,
+};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Duplicate, Hub, Sent};

@@ -1,8 +1,10 @@
-//! From routes to handlers: what runs when a message comes.
+//! From routes to handlers: what runs when a message comes, and where.
 
 mod builder;
 mod context;
+mod pool;
 mod reply;
+mod service;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,18 +12,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::codec::Body;
-use crate::config::Limits;
-use crate::connection::{Arrival, CloseReport, Connection, Dispatch, Owner};
+use crate::config::{Config, Dispatch, Limits};
+use crate::connection::{Arrival, CloseReport, Connection, Owner, Receiver};
 use crate::error::{Error, caught};
 use crate::hub::Member;
 use crate::message::{Kind, MessageRef, MetadataRef, Route};
-use crate::records::{Limit, Records, Topic};
+use crate::records::{Records, Topic};
 use crate::session::{Exchange, Inbox, Interceptors, Session, Source};
 use crate::status::{Status, StatusRef};
 
 pub(crate) use builder::{HandlersBuilder, handler_methods};
 pub use context::Context;
+use pool::Lane;
+pub(crate) use pool::Workers;
 pub use reply::{IntoReply, Replied, ReplyTo};
+use service::Service;
 
 /// A handler, with its way of answering inside.
 type Handler = Box<dyn Fn(&Context<'_>, Body<'_>) + Send + Sync>;
@@ -59,12 +64,22 @@ pub(crate) struct Handlers {
     records: Arc<Records>,
     /// How many pushes the inbox holds, if there is one.
     inbox: Option<usize>,
+    /// On which threads they run.
+    dispatch: Dispatch,
 }
 
 impl Handlers {
     /// The inbox that was asked for, and what keeps it open.
     pub(crate) fn open_inbox(&self, limits: &Limits) -> Option<(Inbox, Source)> {
         self.inbox.map(|messages| Inbox::open(messages, limits))
+    }
+
+    /// The pool that was asked for.
+    pub(crate) fn open_pool(&self, config: &Config) -> Option<Arc<Workers>> {
+        match &self.dispatch {
+            Dispatch::Inline => None,
+            Dispatch::Pool(pool) => Some(Workers::new(pool.clone(), config)),
+        }
     }
 
     fn find(&self, kind: Kind, route: Route<'_>) -> Option<&Handler> {
@@ -126,14 +141,13 @@ impl fmt::Debug for Handlers {
 
 /// What the reader thread of one session owns: the way to the handlers.
 pub(crate) struct Router {
-    handlers: Arc<Handlers>,
-    session: Session,
-    /// At most a panic a second of one session is recorded.
-    panics: Limit,
+    service: Arc<Service>,
     /// The session's place in a server's hub; a client's session has none.
     member: Option<Member>,
     /// The way to the inbox, if there is one.
     inbox: Option<Source>,
+    /// The way to the pool, if there is one.
+    lane: Option<Arc<Lane>>,
 }
 
 impl Router {
@@ -142,49 +156,47 @@ impl Router {
         session: Session,
         member: Option<Member>,
         inbox: Option<Source>,
+        pool: Option<Arc<Workers>>,
     ) -> Self {
+        let hub = member.as_ref().map(Member::hub).cloned();
+        let service = Arc::new(Service::new(handlers, session, hub));
         Router {
-            handlers,
-            session,
-            panics: Limit::new(1),
+            lane: pool.map(|workers| Lane::new(service.clone(), workers)),
+            service,
             member,
             inbox,
         }
     }
 }
 
-impl Dispatch for Router {
+impl Receiver for Router {
     fn connected(&self) {
-        let (id, peer) = (self.session.id(), self.session.peer_address());
-        self.handlers
-            .record(Topic::Begun, format_args!("session {id} with {peer} began"));
-        if let Some(hook) = &self.handlers.connected {
-            hook(&self.session);
+        let Service {
+            handlers, session, ..
+        } = &*self.service;
+        let (id, peer) = (session.id(), session.peer_address());
+        handlers.record(Topic::Begun, format_args!("session {id} with {peer} began"));
+        if let Some(hook) = &handlers.connected {
+            hook(session);
         }
     }
 
     fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
-        let connection = &self.session.connection;
-        let Some(handler) = self.handlers.find(message.kind, message.route) else {
+        let connection = &self.service.session.connection;
+        let Some(handler) = self.service.handler(message) else {
             match &self.inbox {
                 Some(inbox) => self.deliver(inbox, message, arrival),
                 None => no_handler(connection, message),
             }
             return false;
         };
-        let hub = self.member.as_ref().map(Member::hub);
-        let context = Context::new(&self.session, message, arrival, hub);
-        let body = Body::new(message.body, message.codec);
-        if context.begin() {
-            if caught(|| handler(&context, body)).is_none() {
-                connection.count_panic();
-                self.record_panic(message);
-                context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
+        if let Some(lane) = &self.lane {
+            // What somebody here waits for must not wait for a thread, which may be who waits.
+            if !connection.descends_from_open_call(message) && lane.take(message, arrival) {
+                return false;
             }
-            context.end();
-        } else if message.kind == Kind::Push {
-            connection.counters.reader.dropped_pushes.fetch_add(1);
         }
+        self.service.run(handler, message, arrival);
         true
     }
 
@@ -192,31 +204,38 @@ impl Dispatch for Router {
         if let Some(member) = &self.member {
             member.leave();
         }
+        if let Some(lane) = &self.lane {
+            lane.finish();
+        }
+        let Service {
+            handlers, session, ..
+        } = &*self.service;
         let topic = report
             .error
             .as_ref()
             .map_or(Topic::Ended, |_| Topic::Broken);
-        self.handlers.record(topic, format_args!("{report}"));
+        handlers.record(topic, format_args!("{report}"));
         if let Some(error) = &report.error {
-            self.handlers.tell(error);
+            handlers.tell(error);
         }
-        if let Some(hook) = &self.handlers.closed {
-            hook(&self.session, report);
+        if let Some(hook) = &handlers.closed {
+            hook(session, report);
         }
     }
 
     fn end(&self) {
-        self.session.clear_data();
+        self.service.session.clear_data();
     }
 }
 
 impl Router {
     /// Puts a message without a handler into the inbox, unless an interceptor refuses it.
     fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, arrival: Arrival) {
-        let connection = &self.session.connection;
-        let exchange = || Exchange::incoming(&self.session, message);
-        match self.session.intercept(exchange) {
-            Ok(watched) => inbox.deliver(&self.session, message, arrival, watched),
+        let session = &self.service.session;
+        let connection = &session.connection;
+        let exchange = || Exchange::incoming(session, message);
+        match session.intercept(exchange) {
+            Ok(watched) => inbox.deliver(session, message, arrival, watched),
             Err(status) if message.kind == Kind::Call => {
                 connection.reply_status(message.sequence, status.as_ref(), MetadataRef::EMPTY);
             }
@@ -224,16 +243,6 @@ impl Router {
                 connection.counters.reader.dropped_pushes.fetch_add(1);
             }
         }
-    }
-
-    fn record_panic(&self, message: &MessageRef<'_>) {
-        let (kind, route, id) = (message.kind, message.route, self.session.id());
-        self.handlers.records.write_limited(
-            Topic::Panicked,
-            Some(&self.panics),
-            Instant::now(),
-            format_args!("the handler of a {kind} of route {route} panicked in session {id}"),
-        );
     }
 }
 

@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorKind};
 use crate::hub::Hub;
 use crate::protocol::Framing;
 use crate::records::Topic;
-use crate::router::Handlers;
+use crate::router::{Handlers, Workers};
 use crate::session::{Inbox, Session, Source};
 use crate::stats::{Count, Stats};
 use crate::status::Status;
@@ -80,6 +80,8 @@ struct State {
     accept_threads: usize,
     /// Keeps the inbox open until the stop; newcomers get their own.
     inbox: Option<Source>,
+    /// Likewise the pool, whose threads end after it and the sessions.
+    pool: Option<Arc<Workers>>,
     is_down: bool,
 }
 
@@ -239,7 +241,7 @@ impl Shared {
         self.stopping.store(true, Ordering::SeqCst);
         let mut state = self.state.lock();
         // The accept threads have their own handles.
-        let inbox = state.inbox.take();
+        let (inbox, pool) = (state.inbox.take(), state.pool.take());
         for listener in std::mem::take(&mut state.listeners) {
             listener.stop();
         }
@@ -248,7 +250,7 @@ impl Shared {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         drop(state);
-        drop(inbox);
+        drop((inbox, pool));
         self.changed.notify_all();
         let sessions = self.hub.sessions();
         for session in &sessions {

@@ -1,5 +1,6 @@
 //! What user code holds: a session with one peer, its requests, pending calls and responders.
 
+mod call_bytes;
 mod clock;
 mod data;
 mod inbox;
@@ -30,6 +31,7 @@ use crate::status::Status;
 
 use self::data::Data;
 use self::membership::Membership;
+pub(crate) use call_bytes::CallBytes;
 pub use inbox::Inbox;
 pub(crate) use inbox::Source;
 pub use interceptor::{Direction, Exchange, Interceptor, Outcome};
@@ -61,8 +63,8 @@ struct Attached {
     interceptors: Interceptors,
     data: Data,
     membership: Membership,
-    /// Bytes of calls that came to the inbox and are not answered.
-    inbox_calls: AtomicUsize,
+    /// Bytes of calls that came to the inbox and are not answered, or wait in the pool.
+    held_calls: AtomicUsize,
 }
 
 impl Session {
@@ -74,7 +76,7 @@ impl Session {
                 interceptors,
                 data: Data::default(),
                 membership: Membership::default(),
-                inbox_calls: AtomicUsize::new(0),
+                held_calls: AtomicUsize::new(0),
             }),
         }
     }

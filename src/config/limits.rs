@@ -56,11 +56,11 @@ pub struct Limits {
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub reply_reserve_bytes: u32,
     /// Bytes of messages held in order while a handler waits for a call, or a push for room in
-    /// the inbox. Default 1 MiB; embedded 64 KiB.
+    /// the inbox or pool. Default 1 MiB; embedded 64 KiB.
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub backlog_bytes: u32,
-    /// Messages held in order while a handler waits for a call, or a push for room in the inbox.
-    /// Default 4,096; embedded 256.
+    /// Messages held in order while a handler waits for a call, or a push for room in the inbox
+    /// or pool. Default 4,096; embedded 256.
     pub backlog_messages: u32,
     /// Bytes of pushes that wait in an inbox, beside the number of them that the builder is
     /// given; one inbox serves all sessions of a server. Default 8 MiB; embedded 256 KiB. A
@@ -80,6 +80,11 @@ pub struct Limits {
     /// 32 MiB; at least `session_bytes`.
     #[cfg_attr(feature = "config", serde(with = "Size"))]
     pub total_bytes: u64,
+    /// Bytes of pushes that wait for a thread of a [`Pool`](crate::Pool), beside its `messages`;
+    /// one pool serves all sessions of a server. Default 8 MiB; embedded 256 KiB. What passes it
+    /// waits as at `inbox_bytes`, and calls are bounded as they are there.
+    #[cfg_attr(feature = "config", serde(with = "Size"))]
+    pub pool_bytes: u32,
     /// Sessions of one server. Default 10,000; embedded 64. With an inbox a session counts until
     /// all it sent is received.
     pub sessions: u32,
@@ -111,6 +116,7 @@ impl Limits {
             inbox_bytes: 8 << 20,
             session_bytes: 64 << 20,
             total_bytes: 1 << 30,
+            pool_bytes: 8 << 20,
             sessions: 10_000,
             sessions_per_address: 8_192,
             control_frames_per_second: 1_000,
@@ -118,7 +124,7 @@ impl Limits {
     }
 
     /// For small machines: at most about 0.6 MiB of queues a session, 64 sessions, and an
-    /// inbox of 256 KiB if there is one.
+    /// inbox and a pool of 256 KiB each if there are.
     pub fn embedded() -> Self {
         Limits {
             frame_bytes: 1 << 20,
@@ -137,6 +143,7 @@ impl Limits {
             inbox_bytes: 256 << 10,
             session_bytes: 4 << 20,
             total_bytes: 32 << 20,
+            pool_bytes: 256 << 10,
             sessions: 64,
             sessions_per_address: 16,
             control_frames_per_second: 1_000,

@@ -13,6 +13,8 @@ pub enum ThreadRole {
     Writer,
     /// Accepts the connections of a listener.
     Accept,
+    /// Runs handlers of a [`Pool`](crate::Pool).
+    Pool,
 }
 
 /// A thread that has just started, as the hook on its start sees it.

@@ -20,7 +20,7 @@ use crate::stats::bump;
 /// headers.
 pub(crate) const OVERHEAD: usize = 64;
 
-const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler, or who empties the inbox, waits for a call";
+const BACKLOG_FULL: &str = "the backlog (limits.backlog_bytes, limits.backlog_messages) is full while a handler, or who empties the inbox or works in the pool, waits for a call";
 
 impl Connection {
     /// Opens a call and sends it; the sequence is for [`give_up_call`](Self::give_up_call).
@@ -312,7 +312,7 @@ impl Connection {
     }
 
     /// Whether a call of the peer was made by a handler that serves an open call of this side.
-    pub(super) fn descends_from_open_call(&self, message: &MessageRef<'_>) -> bool {
+    pub(crate) fn descends_from_open_call(&self, message: &MessageRef<'_>) -> bool {
         message.kind == Kind::Call
             && message.parent.is_some_and(|parent| {
                 let mut open = self.calls.lock();

@@ -26,7 +26,7 @@ impl Connection {
         let deadline = closing.deadline();
         drop(closing);
         self.is_closing.store(true, Ordering::SeqCst);
-        self.wake_at_inbox();
+        self.wake_at_inlets();
         if let Some(deadline) = deadline {
             self.schedule(deadline);
         }

@@ -145,7 +145,7 @@ impl Connection {
         let mut unsent = HashSet::new();
         let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
         self.over.store(true, Ordering::SeqCst);
-        self.wake_at_inbox();
+        self.wake_at_inlets();
         // Before the report, so that no outcome comes after the closed event.
         self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         self.cancel_all_nested();

@@ -1,4 +1,5 @@
-//! The way into an inbox: its room for pushes, and the readers that wait for a place there.
+//! The ways into an inbox and into a pool: the room for pushes there, and the readers that wait
+//! for a place.
 //!
 //! Only places are counted here; the messages themselves lie in the layers above.
 
@@ -31,8 +32,8 @@ impl Amount {
     }
 }
 
-/// The room for pushes in one inbox, shared by the connections whose messages go there.
-pub(crate) struct InboxRoom {
+/// The room for pushes in one inbox or pool, shared by the connections whose messages go there.
+pub(crate) struct Room {
     bound: Amount,
     desk: Mutex<Desk>,
 }
@@ -45,22 +46,22 @@ struct Desk {
 }
 
 thread_local! {
-    /// The inboxes that this thread has received from.
-    static RECEIVES_FROM: RefCell<Vec<Weak<InboxRoom>>> = const { RefCell::new(Vec::new()) };
+    /// The rooms that this thread has received from.
+    static RECEIVES_FROM: RefCell<Vec<Weak<Room>>> = const { RefCell::new(Vec::new()) };
 }
 
-impl InboxRoom {
-    pub(crate) fn new(messages: usize, limits: &Limits) -> Arc<Self> {
-        Arc::new(InboxRoom {
+impl Room {
+    pub(crate) fn new(messages: usize, bytes: u32) -> Arc<Self> {
+        Arc::new(Room {
             bound: Amount {
                 messages,
-                bytes: limits.inbox_bytes as usize,
+                bytes: bytes as usize,
             },
             desk: Mutex::default(),
         })
     }
 
-    /// This thread receives from the inbox: while it waits for a call, the messages wait for it.
+    /// This thread receives from the room: while it waits for a call, the messages wait for it.
     pub(crate) fn received_here(self: &Arc<Self>) {
         if !self.is_emptied_here() {
             // A thread that is ending keeps no mark.
@@ -72,20 +73,20 @@ impl InboxRoom {
         }
     }
 
-    /// Whether this thread receives from the inbox.
+    /// Whether this thread receives from the room.
     fn is_emptied_here(&self) -> bool {
-        let is_among = |rooms: &RefCell<Vec<Weak<InboxRoom>>>| {
+        let is_among = |rooms: &RefCell<Vec<Weak<Room>>>| {
             let rooms = rooms.borrow();
             rooms.iter().any(|room| std::ptr::eq(room.as_ptr(), self))
         };
         RECEIVES_FROM.try_with(is_among).unwrap_or(false)
     }
 
-    /// Whether this thread runs a handler of a session whose messages go to this inbox.
+    /// Whether this thread runs a handler of a session whose messages go there.
     pub(crate) fn is_behind_this_handler(&self) -> bool {
         seat::is_handler_where(|connection| {
-            let inlet = connection.inlet.as_ref();
-            inlet.is_some_and(|inlet| std::ptr::eq(&*inlet.room, self))
+            let inlets = &connection.inlets;
+            inlets.iter().any(|inlet| std::ptr::eq(&*inlet.room, self))
         })
     }
 
@@ -112,9 +113,9 @@ impl InboxRoom {
     }
 }
 
-/// A push's place in the inbox; dropping it makes room for another.
+/// A push's place in the room; dropping it makes room for another.
 pub(crate) struct Place {
-    room: Arc<InboxRoom>,
+    room: Arc<Room>,
     bytes: usize,
 }
 
@@ -127,9 +128,9 @@ impl Drop for Place {
     }
 }
 
-/// One connection's way into an inbox.
+/// One connection's way into a room.
 pub(super) struct Inlet {
-    room: Arc<InboxRoom>,
+    room: Arc<Room>,
     /// Where the reader sleeps, with the lock of the desk.
     woken: Arc<Condvar>,
     /// What may still go beyond the bound while the session closes.
@@ -137,7 +138,7 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    pub(super) fn new(room: Arc<InboxRoom>, limits: &Limits) -> Self {
+    pub(super) fn new(room: Arc<Room>, limits: &Limits) -> Self {
         Inlet {
             room,
             woken: Arc::default(),
@@ -162,31 +163,28 @@ impl Inlet {
 
 impl Connection {
     /// Whether the messages of this connection wait until this thread goes on: it runs a
-    /// handler, or receives from the inbox.
+    /// handler, or receives from the inbox or for the pool.
     pub(super) fn is_awaited_here(&self) -> bool {
-        seat::is_handler_of(self)
-            || self
-                .inlet
-                .as_ref()
-                .is_some_and(|inlet| inlet.room.is_emptied_here())
+        seat::is_handler_of(self) || self.inlets.iter().any(|inlet| inlet.room.is_emptied_here())
     }
 
     /// The connection closes or has ended: a reader that waits for a place looks again.
-    pub(super) fn wake_at_inbox(&self) {
-        if let Some(inlet) = &self.inlet {
+    pub(super) fn wake_at_inlets(&self) {
+        for inlet in &self.inlets {
             // With the lock, so that a reader that has looked is asleep by now.
             let _desk = inlet.room.desk.lock();
             inlet.woken.notify_one();
         }
     }
 
-    /// A place in the inbox for a push of this size; waits for it, while another thread reads.
+    /// A place in one of the rooms for a push of this size; waits for it, while another thread
+    /// reads.
     ///
     /// After the end of the connection there is always one, so that nothing that was read is
     /// lost.
-    pub(crate) fn wait_for_place(&self, bytes: usize) -> Option<Place> {
-        let inlet = self.inlet.as_ref()?;
-        let room = &inlet.room;
+    pub(crate) fn wait_for_place(&self, room: &Arc<Room>, bytes: usize) -> Option<Place> {
+        let mut inlets = self.inlets.iter();
+        let inlet = inlets.find(|inlet| Arc::ptr_eq(&inlet.room, room))?;
         let may_enter = |desk: &Desk| {
             room.has_room(desk, bytes)
                 || self.is_over()
@@ -197,7 +195,7 @@ impl Connection {
             return Some(room.take(desk, bytes));
         }
         drop(desk);
-        // If no thread is to be had nobody reads meanwhile, and a call that the inbox's receiver
+        // If no thread is to be had nobody reads meanwhile, and a call that the room's receiver
         // waits for may run into its time limit.
         let _ = seat::before_wait();
         desk = room.desk.lock();

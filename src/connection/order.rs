@@ -5,8 +5,8 @@
 //! a substitute and is *away*: it alone may run the messages that follow in order. Meanwhile
 //! the substitute completes replies, runs at once what descends from an open call, and holds
 //! the rest back. When the handler returns, its thread works off what was held and then rests;
-//! the substitute is the reader from then on. A push that waits for room in an inbox is like a
-//! handler that waits.
+//! the substitute is the reader from then on. A push that waits for room in an inbox or pool is like
+//! a handler that waits.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

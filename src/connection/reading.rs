@@ -15,7 +15,7 @@ use super::seat::Seat;
 use super::serving::ServedCall;
 use super::threads::{self, Places};
 use super::waiter::outcome;
-use super::{Arrival, Connection, Dispatch};
+use super::{Arrival, Connection, Receiver};
 use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::memory::Charge;
@@ -31,7 +31,7 @@ pub(super) struct Reading<D> {
 
 /// Starts the reader thread; `received` is what came behind the handshake. The places are for
 /// this thread and the writer; substitutes take their own.
-pub(crate) fn start<D: Dispatch>(
+pub(crate) fn start<D: Receiver>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
@@ -43,7 +43,7 @@ pub(crate) fn start<D: Dispatch>(
 }
 
 /// What the reader thread does, for a thread that exists already.
-pub(crate) fn prepare<D: Dispatch>(
+pub(crate) fn prepare<D: Receiver>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
@@ -81,7 +81,7 @@ pub(super) struct Reader<D> {
     sampling: Sampling,
 }
 
-impl<D: Dispatch> Reader<D> {
+impl<D: Receiver> Reader<D> {
     pub(super) fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
         let seat = Seat::take(&reading.connection);
         let reader = Rc::new(Reader {

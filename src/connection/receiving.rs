@@ -154,7 +154,7 @@ impl Connection {
         self.answer_status(message.sequence, status);
     }
 
-    pub(super) fn answer_going_away(&self, sequence: u32) {
+    pub(crate) fn answer_going_away(&self, sequence: u32) {
         self.answer_status(
             sequence,
             StatusRef {

@@ -9,19 +9,19 @@ const EVERY: u32 = 64;
 
 /// Begins with a handler that is timed.
 #[derive(Default)]
-pub(super) struct Sampling {
+pub(crate) struct Sampling {
     /// Handlers since the one that was timed last; 0 if the next is timed.
     since: Cell<u32>,
 }
 
 impl Sampling {
-    /// A read came between.
-    pub(super) fn begin_anew(&self) {
+    /// A read, or a wait for work, came between.
+    pub(crate) fn begin_anew(&self) {
         self.since.set(0);
     }
 
     /// The next handler; when it begins, if it is timed. `now` is for one who has just looked.
-    pub(super) fn next(&self, now: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn next(&self, now: Option<Instant>) -> Option<Instant> {
         let since = self.since.get();
         self.since.set((since + 1) % EVERY);
         (since == 0).then(|| now.unwrap_or_else(Instant::now))

@@ -1,5 +1,5 @@
-//! What a thread that reads a connection knows about itself, and how it hands the reading over
-//! when the handler that it runs is about to wait.
+//! What a thread that reads a connection, or serves one, knows about itself, and how it hands the
+//! reading over when the handler that it runs is about to wait.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,7 +15,8 @@ pub(super) trait HandOver {
     fn hand_over(&self) -> Result<(), Error>;
 }
 
-/// One per reader thread; the thread's own, reached through a thread-local.
+/// One per reader thread, or for a handler on another; the thread's own, reached through a
+/// thread-local.
 pub(super) struct Seat {
     connection: Arc<Connection>,
     /// Whether user code runs on this thread.
@@ -83,6 +84,15 @@ impl Seat {
     pub(super) fn reads_again(&self) {
         self.handed_over.set(false);
     }
+}
+
+/// Runs a handler on a thread that does not read its connection: one of a pool.
+pub(crate) fn serve(connection: &Arc<Connection>, call: Option<ServedCall>, run: impl FnOnce()) {
+    let seat = Seat::take(connection);
+    // So there is nothing to hand over, and what is sent is not gathered for a reader to write.
+    seat.handed_over.set(true);
+    seat.handle(call, run);
+    seat.leave();
 }
 
 /// Whether what this thread sends on the connection is gathered.

@@ -1,6 +1,6 @@
 //! The thread that reads on while a handler waits.
 
-use super::Dispatch;
+use super::Receiver;
 use super::buffer::ReadBuffer;
 use super::reading::Reader;
 use super::seat::HandOver;
@@ -8,7 +8,7 @@ use super::threads::{self, Places};
 use crate::config::ThreadRole;
 use crate::error::Error;
 
-impl<D: Dispatch> HandOver for Reader<D> {
+impl<D: Receiver> HandOver for Reader<D> {
     fn hand_over(&self) -> Result<(), Error> {
         let buffer = self.buffer.borrow().split_off();
         let is_away = self
@@ -22,7 +22,7 @@ impl<D: Dispatch> HandOver for Reader<D> {
     }
 }
 
-impl<D: Dispatch> Reader<D> {
+impl<D: Receiver> Reader<D> {
     fn start_substitute(&self, buffer: ReadBuffer) -> Result<(), Error> {
         let connection = self.connection();
         let places = Places::take(1)?;

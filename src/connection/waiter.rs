@@ -85,7 +85,8 @@ pub(crate) struct Waiter {
     state: AtomicU8,
     slot: Mutex<Slot>,
     filled: Condvar,
-    /// Whether a handler of the same connection waits here, or a thread that empties its inbox.
+    /// Whether a handler of the same connection waits here, or a thread that empties its inbox
+    /// or works in its pool.
     awaited: AtomicBool,
 }
 

@@ -42,9 +42,10 @@
 //! | `queued_bytes` | 1 MiB | 64 KiB | pushes and calls in the send queue of a session. A larger one is admitted when the queue is empty | `push` and calls wait, then `Timeout`; `try_push`: `QueueFull`; a broadcast counts the session as full. Other [policies](crate::SlowPeer) drop the push or end the session |
 //! | `queued_messages` | 65,536 | 1,024 | messages there | the same |
 //! | `reply_reserve_bytes` | 4 MiB | 256 KiB | room beyond `queued_bytes` for replies alone | the reply is replaced by status `OVERLOADED` |
-//! | `backlog_bytes` | 1 MiB | 64 KiB | messages held in order while a handler waits, or a push for room in the inbox | a call is answered `OVERLOADED`; a push stops the reading, and the waiting call ends with `WouldDeadlock` |
+//! | `backlog_bytes` | 1 MiB | 64 KiB | messages held in order while a handler waits, or a push for room in the inbox or pool | a call is answered `OVERLOADED`; a push stops the reading, and the waiting call ends with `WouldDeadlock` |
 //! | `backlog_messages` | 4,096 | 256 | messages there | the same |
 //! | `inbox_bytes` | 8 MiB | 256 KiB | pushes in the [inbox](crate::Inbox), beside the number that the builder is given; one inbox serves all sessions of a server | the push waits: the backlog fills, then reading pauses |
+//! | `pool_bytes` | 8 MiB | 256 KiB | pushes that wait for a thread of a [pool](super::threads#a-pool), beside its `messages`; one pool serves all sessions of a server | the same |
 //! | `session_bytes` | 64 MiB | 4 MiB | what the peer of a session makes this side hold: see [below](#memory-of-a-session); at least twice `frame_bytes` | what is sent: as with `queued_bytes`, a reply as with `reply_reserve_bytes`; a large message that comes: its session ends with `Overloaded` |
 //! | `total_bytes` | 1 GiB | 32 MiB | the same of all sessions of a server, or of a client; at least `session_bytes` | the same, for the session that asks for more |
 //! | `sessions` | 10,000 | 64 | one server; the [thread budget](super::threads#budget) may be less | the connection is refused: the client gets `Overloaded`, the server tells `on_error` |
@@ -117,9 +118,10 @@
 //! |---|---|---|---|
 //! | send queue | `queued_bytes` + `reply_reserve_bytes` | 5 MiB | 320 KiB |
 //! | backlog, while a handler waits | `backlog_bytes` | 1 MiB | 64 KiB |
-//! | calls of the peer, in the inbox, or if handlers keep their bodies to answer later | `incoming_call_bytes` | 4 MiB | 256 KiB |
+//! | calls of the peer, in the inbox or pool, or if handlers keep their bodies to answer later | `incoming_call_bytes` | 4 MiB | 256 KiB |
 //! | together | | 10 MiB | 640 KiB |
 //! | inbox, one for all sessions of a server | `inbox_bytes` | 8 MiB | 256 KiB |
+//! | pool, one for all sessions of a server | `pool_bytes` | 8 MiB | 256 KiB |
 //! | read buffer, idle | `read_buffer_least` | 4 KiB | 4 KiB |
 //! | read buffer, busy | `read_buffer_most` | 64 KiB | 64 KiB |
 //! | read buffer, while a larger frame comes: twice what has come | `frame_bytes` | 16 MiB | 1 MiB |

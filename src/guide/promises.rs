@@ -7,8 +7,9 @@
 //! - What one thread sends on one session arrives in the order of sending: pushes, calls and
 //!   replies, small and large, however they were written. A push returns when it is queued, so
 //!   the order is that of the program. Between two threads there is no order.
-//! - The handlers of one session run one after the other, in the order of arrival. There is one
-//!   exception: a call that belongs to a call for which a handler waits runs at once; see
+//! - The handlers of one session run one after the other, in the order of arrival; on a
+//!   [pool](super::threads#a-pool) whose `ordered` is false they begin in that order. There is one
+//!   exception: a call that belongs to a call for which a handler, or with a pool anybody, waits runs at once; see
 //!   [calls inside handlers](#calls-inside-handlers).
 //! - Handlers of different sessions run at the same time.
 //!
@@ -22,7 +23,7 @@
 //! |---|---|---|
 //! | [`not_written`](crate::CloseReport::not_written) | never handed to the system | certainly lost |
 //! | [`unconfirmed`](crate::CloseReport::unconfirmed) | written; the peer has not said that it came | between none and all came |
-//! | [`confirmed`](crate::CloseReport::confirmed) | received by the peer: handed to a handler, inbox or waiter, or answered | certainly came |
+//! | [`confirmed`](crate::CloseReport::confirmed) | received by the peer: handed to a handler, pool, inbox or waiter, or answered | certainly came |
 //!
 //! So what is lost lies between `not_written` and `not_written` plus `unconfirmed`. In the native
 //! protocol a close that both sides complete ([`CloseReason::Clean`](crate::CloseReason::Clean))
@@ -97,6 +98,8 @@
 //!   behind it is held in the backlog, then reading pauses. Nothing is lost. A thread that
 //!   receives and then waits for a call, while inbox and backlog are full, gets
 //!   [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock) instead of a wait without end.
+//! - So is a [pool](super::threads#a-pool), and a handler that waits for a call on one of its
+//!   threads is treated likewise.
 //!
 //! # Slow peers
 //!
@@ -126,7 +129,7 @@
 //!   within a time limit.
 //! - Dropping the last handle of a client writes what the system takes without waiting.
 //! - [`on_closed`](crate::ServerBuilder::on_closed) runs once for each session, after its last
-//!   message.
+//!   message, which has been handled by then if it has a handler.
 //!
 //! # Hostile peers
 //!
@@ -180,5 +183,4 @@
 //! | compression and other filters | bodies travel as they are |
 //! | structured bodies | bytes and text; other formats are an implementation of two [traits](crate::codec) |
 //! | large bodies in pieces | a message is one frame, held as a whole at both ends |
-//! | a pool for handlers | one thread for each session; [`defer`](crate::Context::defer) hands work to threads of your own |
 //! | datagrams | streams alone |

@@ -21,6 +21,7 @@
 //! | `calls_answered` | of those, the answered ones, with whatever status. The difference is in progress; if it only grows, responders are being kept |
 //! | `calls_overloaded` | answered `OVERLOADED`: handlers are too slow for their callers |
 //! | `calls_expired` | not run, as the time limit passed or the caller gave up while they waited for a handler: handlers are too slow for their callers |
+//! | `calls_dropped` | waited for a thread of a [pool](super::threads#a-pool) when their session ended, and were not run |
 //! | `cancels_received` | callers that gave up waiting: handlers are too slow for their time limits |
 //! | `late_replies` | replies that came after their caller had left: time limits are near the usual time |
 //! | `unknown_replies` | replies to no call: a peer is broken |

@@ -1,16 +1,17 @@
 //! Which threads run, what they cost, and what a handler may do on them.
 //!
-//! There is nothing to start, no executor and no pool, and no thread before the first connection
-//! or listener. The last connection takes the timer with it.
+//! There is nothing to start and no executor, and no thread before the first connection or
+//! listener. The last connection takes the timer with it.
 //!
 //! # The threads
 //!
 //! | thread | name | how many | counted | [hook](#the-start-hook) |
 //! |---|---|---|---|---|
-//! | reader | `tl-read-7`; at a server `tl-read` | one for each connection; it runs the handlers | yes | [`Reader`](crate::ThreadRole::Reader) |
+//! | reader | `tl-read-7`; at a server `tl-read` | one for each connection; it runs the handlers, unless there is a [pool](#a-pool) | yes | [`Reader`](crate::ThreadRole::Reader) |
 //! | writer | `tl-write-7` | one for each connection, from the first time on that senders write more than one of them does in passing | yes, from the beginning | [`Writer`](crate::ThreadRole::Writer) |
-//! | substitute reader | `tl-read-7+` | at most 16 for each connection, each started when a handler, or a push for room in the inbox, first waits, and kept | yes | [`Reader`](crate::ThreadRole::Reader) |
+//! | substitute reader | `tl-read-7+` | at most 16 for each connection, each started when a handler, or a push for room in the inbox or pool, first waits, and kept | yes | [`Reader`](crate::ThreadRole::Reader) |
 //! | accept | `tl-accept` | one for each address that a server listens on | yes | [`Accept`](crate::ThreadRole::Accept) |
+//! | pool | `tl-pool-1` | none; with a [pool](#a-pool) at most its `threads` for each server or client, each started when a message finds no other free, and kept | yes | [`Pool`](crate::ThreadRole::Pool) |
 //! | resolver | `tl-resolve` | one for each name that is looked up, while that lasts; none for IP addresses | no | no |
 //! | timer | `trunkline-timer` | one for each process; it also writes the heartbeats of idle connections | no | no |
 //! | callback | `trunkline-calls` | at most one for each process, for callbacks of calls that end without a reply | no | no |
@@ -64,7 +65,7 @@
 //! | [`close`](crate::Session::close) or [`abort`](crate::Session::abort) the own session | yes | a close ends after the handler has returned; an abort cuts the line at once |
 //! | [`shutdown`](crate::Session::shutdown) the own session or server | no | closing begins; the call itself fails with `WouldDeadlock` |
 //! | panic | if it must | status `HANDLER_PANICKED`, counted and recorded; the session lives |
-//! | compute for long, sleep, wait for a lock or channel | better not | its session waits, others do not; use [`defer`](crate::Context::defer), and ask for [`cancelled`](crate::Context::cancelled) between steps |
+//! | compute for long, sleep, wait for a lock or channel | better not | its session waits, others do not; use [`defer`](crate::Context::defer), and ask for [`cancelled`](crate::Context::cancelled) between steps; or a [pool](#a-pool) |
 //!
 //! No lock of this crate is held while user code runs.
 //!
@@ -89,6 +90,47 @@
 //! This costs a thread's start the first time, and a wake later. Waiting of other kinds, such as
 //! on a channel, cannot be seen: nobody reads meanwhile, and a reply for which such a handler
 //! waits in this roundabout way never comes.
+//!
+//! # A pool
+//!
+//! With [`Dispatch::Pool`](crate::Dispatch::Pool) handlers run on a [`Pool`](crate::Pool) of
+//! worker threads, which all sessions of a server share:
+//!
+//! ```
+//! # use trunkline::{Dispatch, Pool, Server};
+//! let mut pool = Pool::default();
+//! pool.threads = 8;
+//! let builder = Server::builder()
+//!     .dispatch(Dispatch::Pool(pool))
+//!     .on_call("/report", |_, body| body.to_vec());
+//! # drop(builder);
+//! ```
+//!
+//! It is for handlers that take long, wait for a lock, a disk or another program: the session is
+//! read meanwhile, and so many handlers run at a time and no more. Handlers that only look
+//! something up are faster without it: a pool copies each message, and wakes another thread for
+//! it.
+//!
+//! | | without a pool | with a pool |
+//! |---|---|---|
+//! | messages of one session | one after the other | the same, or with `ordered` false at the same time |
+//! | messages of different sessions | at the same time | the same, as far as there are threads; a session with many runs 16 (unordered: one) before it queues again behind the others |
+//! | what waits | is not read; calls come on | pushes up to `messages` and `limits.pool_bytes`; then a push waits for room and the [backlog](super::promises#backpressure) fills. Calls up to `limits.incoming_call_bytes` of their session, then status [`OVERLOADED`](crate::Status::OVERLOADED) |
+//! | a call that belongs to a call for which this side waits | runs at once if a handler waits, else in its order | runs at once, on the session's reader, ahead of all that waits |
+//! | a handler that waits in this crate | another thread reads | keeps its worker; the session is read anyway |
+//! | `on_connected`, `on_closed`, callbacks, messages for the inbox | on the session's reader | the same |
+//!
+//! When a session ends, its reader runs what of it still waits, and then `on_closed`: that depends
+//! on no handler of another session. Calls for which nobody waits any more, as the line is dead,
+//! are not run; they are counted as `calls_dropped`. Where no thread can be had at all, handlers
+//! run on the reader, as without a pool.
+//!
+//! A worker is somebody that the messages of all sessions wait for. If it waits for a call while
+//! pool and backlog are full, so that the reply could not be read, the call ends with
+//! [`WouldDeadlock`](crate::ErrorKind::WouldDeadlock), though other workers may be about to make
+//! room. Circles through other programs are not seen: a handler that waits for somebody who, on
+//! another session, waits for a worker, may hold the only one. They end in the time limit of a
+//! call. So does, in its limit, the shutdown of another session with calls that wait.
 //!
 //! # Long work
 //!

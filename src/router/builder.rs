@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::reply::{IntoReply, ReplyTo};
 use super::{ClosedHook, ConnectedHook, Context, ErrorHook, Handler, Handlers, Routed};
 use crate::codec::Body;
+use crate::config::Dispatch;
 use crate::error::{Error, ErrorKind};
 use crate::message::{OwnedRoute, Route};
 use crate::session::Interceptor;
@@ -22,6 +23,7 @@ pub(crate) struct HandlersBuilder {
     error: Option<ErrorHook>,
     interceptors: Vec<Box<dyn Interceptor>>,
     inbox: Option<usize>,
+    dispatch: Dispatch,
     mistake: Option<Error>,
 }
 
@@ -111,6 +113,15 @@ impl HandlersBuilder {
         self.inbox = Some(messages);
     }
 
+    pub(crate) fn dispatch(&mut self, dispatch: Dispatch) {
+        if let Dispatch::Pool(pool) = &dispatch {
+            if pool.threads == 0 || pool.messages == 0 {
+                self.mistake("a pool has at least one thread, and room for one push".into());
+            }
+        }
+        self.dispatch = dispatch;
+    }
+
     pub(crate) fn build(mut self) -> Result<Handlers, Error> {
         if self.inbox.is_some() && (self.fallback.push.is_some() || self.fallback.call.is_some()) {
             self.mistake(
@@ -132,6 +143,7 @@ impl HandlersBuilder {
             interceptors: self.interceptors.into(),
             records: Arc::default(),
             inbox: self.inbox,
+            dispatch: self.dispatch,
         })
     }
 }
@@ -151,7 +163,7 @@ macro_rules! handler_methods {
         /// Handles the pushes of a route, by number or name.
         ///
         /// Handlers of one session run one after the other, in the order of arrival, on the
-        /// thread that reads it; see [`guide::threads`]($crate::guide::threads) for what they may
+        /// thread that reads it, unless [`dispatch`](Self::dispatch) says otherwise; see [`guide::threads`]($crate::guide::threads) for what they may
         /// do. Two push handlers of one route are `InvalidInput` when the builder ends.
         #[doc(alias = "pull")]
         #[doc(alias = "sub")]
@@ -221,6 +233,19 @@ macro_rules! handler_methods {
         #[doc(alias = "PULL")]
         pub fn inbox(mut self, messages: usize) -> Self {
             self.handlers.inbox(messages);
+            self
+        }
+
+        /// On which threads handlers run: on that of their session, or, of all sessions, on a
+        /// pool; see [`guide::threads`]($crate::guide::threads#a-pool). Default
+        /// [`Dispatch::Inline`]($crate::Dispatch::Inline).
+        ///
+        /// A pool without threads, or without room for a push, is an error of the builder.
+        #[doc(alias = "thread pool")]
+        #[doc(alias = "workers")]
+        #[doc(alias = "SetMaxGoroutine")]
+        pub fn dispatch(mut self, dispatch: $crate::Dispatch) -> Self {
+            self.handlers.dispatch(dispatch);
             self
         }
 

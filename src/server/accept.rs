@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, caught};
 use crate::hub::Member;
 use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
 use crate::records::Topic;
-use crate::router::Router;
+use crate::router::{Router, Workers};
 use crate::session::{Session, Source};
 use crate::status::Status;
 
@@ -105,6 +105,7 @@ struct Newcomer {
     peer: Address,
     config: Arc<Config>,
     inbox: Option<Source>,
+    pool: Option<Arc<Workers>>,
 }
 
 impl Shared {
@@ -138,7 +139,7 @@ impl Shared {
         let socket = Arc::new(socket);
         let mut state = self.state.lock();
         state.greeting.push(socket.clone());
-        let inbox = state.inbox.clone();
+        let (inbox, pool) = (state.inbox.clone(), state.pool.clone());
         if self.is_stopping() {
             // The stop has woken those before it.
             let _ = socket.shutdown(std::net::Shutdown::Both);
@@ -149,6 +150,7 @@ impl Shared {
             peer: peer.clone(),
             config: config.clone(),
             inbox,
+            pool,
         };
         let shared = self.clone();
         let (name, role) = ("tl-read".into(), ThreadRole::Reader);
@@ -203,7 +205,9 @@ impl Shared {
                 }
                 let inbox = newcomer.inbox.clone();
                 let inbox = inbox.map(|source| source.with_ticket(ticket));
-                let router = Router::new(self.handlers.clone(), session, Some(member), inbox);
+                let pool = newcomer.pool.clone();
+                let handlers = self.handlers.clone();
+                let router = Router::new(handlers, session, Some(member), inbox, pool);
                 drop((self, newcomer));
                 prepare(&connection, router, &received, places)();
             }
@@ -230,6 +234,7 @@ impl Shared {
             peer,
             config,
             inbox,
+            pool,
         } = newcomer;
         let id = self.hub.next_id();
         let mut peer_limits = PeerLimits::announced(&self.config.limits);
@@ -253,13 +258,15 @@ impl Shared {
             peer_limits,
             peer_times,
         };
+        let inbox_room = inbox.as_ref().map(Source::room);
+        let pool_room = pool.as_ref().map(|workers| workers.room());
         let connection = Connection::new(
             socket.clone(),
             peer.clone(),
             self.framing,
             config.clone(),
             agreed,
-            inbox.as_ref().map(Source::room),
+            inbox_room.into_iter().chain(pool_room),
             self.owner.clone(),
         )?;
         connection.begin_with(&welcome);

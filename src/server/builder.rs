@@ -123,6 +123,7 @@ impl ServerBuilder {
             .iter()
             .map(|(listener, _)| listener.address.clone());
         let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
+        let pool = handlers.open_pool(&config);
         let shared = Arc::new(Shared {
             hub: Hub::new(self.framing),
             owner: handlers.owner(&config.limits),
@@ -141,6 +142,7 @@ impl ServerBuilder {
                     .map(|(listener, _)| listener.clone())
                     .collect(),
                 inbox: source,
+                pool,
                 ..State::default()
             }),
             changed: Condvar::new(),

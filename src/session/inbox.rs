@@ -11,7 +11,7 @@ use crossbeam::channel::{
 use super::received::Received;
 use super::{Session, Watched};
 use crate::config::{Limits, deadline};
-use crate::connection::inlet::{InboxRoom, Place};
+use crate::connection::inlet::{Place, Room};
 use crate::connection::{Arrival, before_wait};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, MetadataRef};
@@ -53,13 +53,13 @@ type Ticket = Option<Arc<dyn Send + Sync>>;
 #[doc(alias = "mailbox")]
 pub struct Inbox {
     letters: Receiver<Letter>,
-    room: Arc<InboxRoom>,
+    room: Arc<Room>,
 }
 
 impl Inbox {
     pub(crate) fn open(messages: usize, limits: &Limits) -> (Inbox, Source) {
         let (sender, letters) = unbounded_channel();
-        let room = InboxRoom::new(messages, limits);
+        let room = Room::new(messages, limits.inbox_bytes);
         let source = Source {
             sender,
             room: room.clone(),
@@ -174,12 +174,12 @@ impl fmt::Debug for Inbox {
 #[derive(Clone)]
 pub(crate) struct Source {
     sender: Sender<Letter>,
-    room: Arc<InboxRoom>,
+    room: Arc<Room>,
     ticket: Ticket,
 }
 
 impl Source {
-    pub(crate) fn room(&self) -> Arc<InboxRoom> {
+    pub(crate) fn room(&self) -> Arc<Room> {
         self.room.clone()
     }
 
@@ -202,7 +202,7 @@ impl Source {
         let connection = &session.connection;
         let place = match message.kind {
             Kind::Call => None,
-            _ => connection.wait_for_place(arrival.wire_bytes),
+            _ => connection.wait_for_place(&self.room, arrival.wire_bytes),
         };
         if let (Kind::Push, Some(watched)) = (message.kind, &watched) {
             watched.answered(Status::OK);

@@ -1,14 +1,11 @@
 //! A message taken out of an inbox, and the ways to answer it.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Attached, Request, Responder, Session, Watched};
+use super::{CallBytes, Request, Responder, Session, Watched};
 use crate::codec::{FromBody, IntoBody, decode};
 use crate::connection::Arrival;
-use crate::connection::calling::OVERHEAD;
 use crate::connection::serving::{Served, ServedCall};
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, Message, MessageRef, Metadata, Route};
@@ -31,31 +28,6 @@ struct Duty {
     responder: Responder,
 }
 
-/// What an unanswered call takes of the allowance of its session.
-struct CallBytes {
-    attached: Arc<Attached>,
-    bytes: usize,
-}
-
-impl CallBytes {
-    /// `None` if the session's other calls leave no room.
-    fn take(session: &Session, bytes: usize) -> Option<CallBytes> {
-        let most = session.connection.config.limits.incoming_call_bytes as usize;
-        let attached = session.attached.clone();
-        let others = attached.inbox_calls.fetch_add(bytes, Ordering::AcqRel);
-        let taken = CallBytes { attached, bytes };
-        (others == 0 || others + bytes <= most).then_some(taken)
-    }
-}
-
-impl Drop for CallBytes {
-    fn drop(&mut self) {
-        self.attached
-            .inbox_calls
-            .fetch_sub(self.bytes, Ordering::AcqRel);
-    }
-}
-
 impl Received {
     /// `None` for a call for which the unanswered ones of the session leave no room.
     pub(super) fn new(
@@ -66,11 +38,9 @@ impl Received {
     ) -> Option<Self> {
         let duty = match message.kind {
             Kind::Call => {
-                // At least what its caller counts, and the metadata that is held with it.
-                let bytes = arrival.wire_bytes.max(message.body.len() + OVERHEAD);
                 let connection = session.connection.clone();
                 Some(Duty {
-                    _bytes: CallBytes::take(session, bytes)?,
+                    _bytes: CallBytes::take(session, message, arrival.wire_bytes)?,
                     responder: Responder::new(
                         connection,
                         message.sequence,

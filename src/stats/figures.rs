@@ -183,6 +183,9 @@ figures! {
         /// Calls of the peer that no handler saw: while they waited for one, their time limit
         /// passed or their caller gave up.
         calls_expired,
+        /// Calls of the peer that waited for a thread of the pool when their session ended, and
+        /// were not run.
+        calls_dropped,
         /// Pushes and calls of this side that were not sent because the send queue was full:
         /// at once, or after their time limit.
         queue_full,

@@ -21,6 +21,9 @@ const DIGITS: u8 = 1;
 /// thread that has just woken, weighs more than its share. Two handlers that alternate in step
 /// with the sampling are not told apart.
 ///
+/// On a [`Pool`](crate::Pool) the same holds for each of its threads, with a wait for work in the
+/// place of the read. The time that a message waits there does not count.
+///
 /// The time is the handler's own, with whatever it waits for; what a deferred answer takes
 /// afterwards does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

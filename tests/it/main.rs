@@ -40,6 +40,7 @@ mod log_records;
 mod nesting;
 mod order;
 mod own_sockets;
+mod pools;
 mod protocols;
 mod proxying;
 #[cfg(feature = "config")]
