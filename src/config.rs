@@ -1,6 +1,6 @@
 //! Limits, time limits and socket options: each with its default, unit and reason.
 //!
-//! All three are plain structs: start from a preset and change the fields you care about.
+//! All are plain structs: start from a preset and change the fields you care about.
 //!
 //! ```
 //! use trunkline::Limits;
@@ -8,6 +8,8 @@
 //! limits.frame_bytes = 1 << 20;
 //! ```
 
+mod backoff;
+mod hold;
 mod limits;
 #[cfg(feature = "config")]
 mod notation;
@@ -22,6 +24,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
 
+pub use backoff::Backoff;
+pub use hold::Hold;
 pub use limits::Limits;
 #[cfg(feature = "config")]
 pub use settings::Settings;
@@ -37,6 +41,10 @@ pub(crate) struct Config {
     pub(crate) timeouts: Timeouts,
     pub(crate) socket: SocketOptions,
     pub(crate) threads: ThreadOptions,
+    /// If the builder or a file says so.
+    pub(crate) backoff: Option<Backoff>,
+    /// Likewise.
+    pub(crate) hold: Option<Hold>,
 }
 
 /// A setting with which nothing could ever work.
@@ -96,6 +104,8 @@ impl Config {
             let what = format!("= {bytes} is above {most}, the most of this machine");
             return Err(Mistake { key, what });
         }
+        self.backoff.as_ref().map_or(Ok(()), Backoff::check)?;
+        self.hold.as_ref().map_or(Ok(()), Hold::check)?;
         self.socket.check()
     }
 }

@@ -3,7 +3,8 @@
 //! What is said over the connection is decided by [`link`](crate::link) and framed by
 //! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
 //!
-//! - `sending`: messages into the queue; `gathering`, what handlers send in one piece
+//! - `sending`: messages into the queue; `framed_before`, those from before there was
+//!   one; `gathering`, what handlers send in one piece
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
 //! - `reading`: the reader thread and those that stand in for it; `order`, who of them does
 //!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
@@ -12,6 +13,7 @@
 //! - `calling`: calls of this side and their waiters; `waiter`, where a call waits
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `observing`: how it is at one moment
+//! - `never`: what stands for a connection before the first
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 
 mod buffer;
@@ -19,10 +21,12 @@ pub(crate) mod calling;
 mod closing;
 pub(crate) mod dial;
 pub(crate) mod ending;
+mod framed_before;
 mod gathering;
 pub(crate) mod handshake;
 pub(crate) mod inlet;
 pub(crate) mod listen;
+mod never;
 mod observing;
 mod order;
 mod output;
@@ -62,10 +66,11 @@ use crate::timer::{Timed, Timer};
 use self::calling::OpenCalls;
 use self::ending::Ending;
 pub(crate) use self::ending::last_steps;
+pub(crate) use self::framed_before::PushFrame;
 use self::gathering::Gather;
 use self::inlet::{InboxRoom, Inlet};
 use self::output::WriteHalf;
-pub(crate) use self::reading::{prepare, start};
+pub(crate) use self::reading::prepare;
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling};
 pub(crate) use self::sending::Wait;

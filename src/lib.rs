@@ -299,11 +299,11 @@ pub mod status;
 mod timer;
 
 pub use address::Address;
-pub use client::{Client, ClientBuilder};
+pub use client::{Client, ClientBuilder, ClientState, StateChange, Totals};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
-pub use config::{Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
+pub use config::{Backoff, Hold, Limits, SocketOptions, StartedThread, ThreadRole, Timeouts};
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
 pub use hub::{Duplicate, Hub, Sent};

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use self::places::{Places, malformed};
-use super::{Config, Limits, Mistake, SocketOptions, Timeouts};
+use super::{Backoff, Config, Hold, Limits, Mistake, SocketOptions, Timeouts};
 use crate::error::{Error, ErrorKind};
 
 /// Limits, time limits and socket options as a file sets them, for either builder.
@@ -53,6 +53,12 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// Options of the sockets.
     pub socket: SocketOptions,
+    /// How a client spreads its attempts, if it reconnects; `None` leaves what its builder says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// How much a client holds, if it does; `None` leaves what its builder says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
 }
 
 /// Where the defaults of the limits come from.
@@ -133,6 +139,8 @@ impl Config {
         self.limits = settings.limits;
         self.timeouts = settings.timeouts;
         self.socket = settings.socket;
+        self.backoff = settings.backoff.or(self.backoff.take());
+        self.hold = settings.hold.or(self.hold.take());
     }
 }
 

@@ -243,6 +243,13 @@ impl Connection {
         }
     }
 
+    /// What was written so far: not confirmed yet, and confirmed.
+    pub(crate) fn delivered(&self) -> (Count, Count) {
+        let sent = self.counters.sent();
+        let confirmed = self.delivery.lock().confirmed(sent);
+        (sent.less(confirmed), confirmed)
+    }
+
     pub(super) fn count_end(&self, reason: CloseReason) {
         let counters = &self.counters.others;
         let counter = match reason {
@@ -271,9 +278,9 @@ impl Connection {
     }
 
     /// After the report: waits for the last steps of the threads.
-    pub(crate) fn wait_threads(&self, deadline: Instant) {
+    pub(crate) fn wait_threads(&self, deadline: impl Into<Option<Instant>>) {
         let ending = self.ending.lock();
-        drop(self.wait_until(ending, Some(deadline), |ending| ending.threads == 0));
+        drop(self.wait_until(ending, deadline.into(), |ending| ending.threads == 0));
     }
 
     fn wait_until<'a>(

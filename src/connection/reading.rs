@@ -26,25 +26,14 @@ struct Reading<D> {
     order: Order,
 }
 
-/// Starts the reader thread; `received` is what came behind the handshake. The places are for
-/// this thread and the writer; substitutes take their own.
-pub(crate) fn start<D: Dispatch>(
-    connection: &Arc<Connection>,
-    dispatch: D,
-    received: &[u8],
-    places: Places,
-) -> Result<(), Error> {
-    let run = prepare(connection, dispatch, received, places);
-    let name = format!("tl-read-{}", connection.id);
-    threads::spawn(name, ThreadRole::Reader, &connection.config.threads, run)
-}
-
-/// What the reader thread does, for a thread that exists already.
+/// What the reader thread does; `received` is what came behind the handshake. The places are for
+/// this thread and the writer, if they are given back with the connection; substitutes take
+/// their own.
 pub(crate) fn prepare<D: Dispatch>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
-    places: Places,
+    places: Option<Places>,
 ) -> impl FnOnce() + Send + use<D> {
     let reading = Arc::new(Reading {
         connection: connection.clone(),

@@ -205,7 +205,7 @@ impl Shared {
                 let inbox = inbox.map(|source| source.with_ticket(ticket));
                 let router = Router::new(self.handlers.clone(), session, Some(member), inbox);
                 drop((self, newcomer));
-                prepare(&connection, router, &received, places)();
+                prepare(&connection, router, &received, Some(places))();
             }
             Err(error) => {
                 self.hub.counters().handshakes_failed.fetch_add(1);

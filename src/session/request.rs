@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::clock::coarse_now;
 use super::interceptor::refused;
-use super::{Direction, Exchange, Pending, Reply, Session, Watched, with_bytes};
+use super::{Callee, Direction, Exchange, Pending, Reply, Session, Watched, push, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
-use crate::connection::before_wait;
 use crate::connection::waiter::{Caller, Outcome, Waiter};
+use crate::connection::{Wait, before_wait};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Metadata, Route};
 
@@ -19,7 +19,7 @@ const COARSE: Duration = Duration::from_secs(1);
 #[must_use = "nothing is sent before push, call or start"]
 #[derive(Debug)]
 pub struct Request<'s, 'r> {
-    session: &'s Session,
+    callee: &'s dyn Callee,
     route: Route<'r>,
     metadata: Metadata,
     limit: Option<Duration>,
@@ -29,9 +29,9 @@ pub struct Request<'s, 'r> {
 }
 
 impl<'s, 'r> Request<'s, 'r> {
-    pub(super) fn new(session: &'s Session, route: Route<'r>) -> Self {
+    pub(crate) fn new(callee: &'s dyn Callee, route: Route<'r>) -> Self {
         Request {
-            session,
+            callee,
             route,
             metadata: Metadata::new(),
             limit: None,
@@ -71,11 +71,9 @@ impl<'s, 'r> Request<'s, 'r> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        let limit = self
-            .limit
-            .unwrap_or(self.session.connection.config.timeouts.push);
-        self.session
-            .push_message(self.route, self.metadata.as_ref(), &body, Some(limit))
+        let limit = self.limit.unwrap_or(self.callee.config().timeouts.push);
+        let metadata = self.metadata.as_ref();
+        push(self.callee, self.route, metadata, &body, Wait::For(limit))
     }
 
     /// Sends it as a call and waits for the reply.
@@ -109,11 +107,13 @@ impl<'s, 'r> Request<'s, 'r> {
     /// As [`Session::call`], before the call is sent.
     #[doc(alias = "AsyncCall")]
     pub fn start(self, body: impl IntoBody) -> Result<Pending, Error> {
-        let connection = self.session.connection.clone();
         let waiter = Waiter::take();
         let started = Instant::now();
+        let deadline = self.deadline(started)?;
+        let session = self.callee.current(deadline)?;
         let caller = |_: &Watched| Caller::Thread(waiter.clone());
-        let (sequence, deadline, watched) = self.open(&body, started, caller)?;
+        let (sequence, watched) = self.open(&session, &body, deadline, caller)?;
+        let connection = session.connection.clone();
         Ok(Pending::new(
             connection, waiter, sequence, started, deadline, watched,
         ))
@@ -140,55 +140,63 @@ impl<'s, 'r> Request<'s, 'r> {
                 callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
             }))
         };
-        let limit = self
-            .limit
-            .unwrap_or(self.session.connection.config.timeouts.call);
-        let started = match limit < COARSE {
+        let started = match self.call_limit() < COARSE {
             true => Instant::now(),
             false => coarse_now(),
         };
-        self.open(&body, started, caller)?;
+        let deadline = self.deadline(started)?;
+        let session = self.callee.current(deadline)?;
+        self.open(&session, &body, deadline, caller)?;
         Ok(())
     }
 
-    fn open(
-        self,
-        body: &impl IntoBody,
-        started: Instant,
-        caller: impl FnOnce(&Watched) -> Caller,
-    ) -> Result<(u32, Option<Instant>, Watched), Error> {
-        if let Some(error) = self.error {
-            return Err(error);
+    fn call_limit(&self) -> Duration {
+        self.limit.unwrap_or(self.callee.config().timeouts.call)
+    }
+
+    /// Until when the call may take, which is to be sent.
+    fn deadline(&self, started: Instant) -> Result<Option<Instant>, Error> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
         }
-        let connection = &self.session.connection;
-        let limit = self.limit.unwrap_or(connection.config.timeouts.call);
-        if limit == Duration::ZERO {
-            return Err(Error::new(
+        match self.call_limit() {
+            Duration::ZERO => Err(Error::new(
                 ErrorKind::Timeout,
                 "a call with a time limit of zero is not sent",
-            ));
+            )),
+            limit => Ok(deadline(started, limit)),
         }
-        let deadline = deadline(started, limit);
-        let (sequence, watched) = with_bytes(body, |codec, bytes| {
+    }
+
+    fn open(
+        &self,
+        session: &Session,
+        body: &impl IntoBody,
+        deadline: Option<Instant>,
+        caller: impl FnOnce(&Watched) -> Caller,
+    ) -> Result<(u32, Watched), Error> {
+        with_bytes(body, |codec, bytes| {
             let exchange = || Exchange {
-                session: self.session,
+                session,
                 direction: Direction::Outgoing,
                 kind: Kind::Call,
                 route: self.route,
                 metadata: self.metadata.as_ref(),
                 body_bytes: bytes.len(),
             };
-            let watched = self.session.intercept(exchange).map_err(refused)?;
+            let watched = session.intercept(exchange).map_err(refused)?;
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
             message.parent = self.parent;
             message.time_left = self.limit.filter(|limit| *limit != Duration::MAX);
-            let opened = connection.open_call(message, caller(&watched), deadline);
+            let opened = session
+                .connection
+                .open_call(message, caller(&watched), deadline)
+                .map_err(|error| self.callee.refused(error));
             if let (Err(_), Some(watched)) = (&opened, &watched) {
                 watched.ended(&opened);
             }
             Ok((opened?, watched))
-        })?;
-        Ok((sequence, deadline, watched))
+        })
     }
 }

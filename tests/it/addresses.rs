@@ -45,7 +45,7 @@ fn ipv4_and_ipv6_and_all_interfaces_are_served() {
             let session = server.hub().session(client.id()).unwrap();
             let peer = client.local_address();
             // IPv4 stays IPv4 in what is shown and compared.
-            assert_eq!(session.peer_address(), peer, "{listen} {dial}");
+            assert_eq!(session.peer_address(), &peer, "{listen} {dial}");
             assert_eq!(client.peer_address().port(), Some(port));
         }
     });
@@ -371,7 +371,7 @@ fn small_messages_do_not_wait_for_acknowledgements() {
         let accepting = thread::spawn(move || RawPeer::accept(&listener));
         let client = Client::connect(address).unwrap();
         let mut peer = accepting.join().unwrap();
-        assert_two_at_once(&client, &mut peer, "dialled");
+        assert_two_at_once(&client.session(), &mut peer, "dialled");
     });
 }
 

@@ -1,0 +1,93 @@
+//! Pushes that are framed before it is known which connection takes them.
+
+use super::{Company, Connection, Wait};
+use crate::config::{Config, deadline};
+use crate::error::Error;
+use crate::message::{Kind, MessageRef};
+use crate::protocol::native::handshake::PeerLimits;
+use crate::protocol::{Framing, SendLimits};
+use crate::queue::{Admission, Class, NotAppended, Refusal};
+use crate::stats::Count;
+
+/// A message with a larger frame is not copied into the batch of small ones.
+const ALONE: usize = 64 << 10;
+
+/// The frame of a push, and the size of its body.
+#[derive(Debug)]
+pub(crate) struct PushFrame {
+    bytes: Vec<u8>,
+    body: usize,
+}
+
+impl PushFrame {
+    /// Frames a push that keeps this side's own limits; the peer's are not known yet.
+    pub(crate) fn new(
+        message: &MessageRef<'_>,
+        framing: Framing,
+        config: &Config,
+    ) -> Result<PushFrame, Error> {
+        let limits = SendLimits {
+            own: &config.limits,
+            peer: PeerLimits::announced(&config.limits),
+        };
+        let mut bytes = Vec::new();
+        limits.encode(message, &mut bytes, |message, out| {
+            framing.encode(message, out)
+        })?;
+        bytes.shrink_to_fit();
+        Ok(PushFrame {
+            bytes,
+            body: message.body.len(),
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn count(&self) -> Count {
+        Count {
+            messages: 1,
+            bytes: self.bytes.len() as u64,
+        }
+    }
+}
+
+impl Connection {
+    /// Sends a push that was framed before. On error nothing was sent.
+    pub(crate) fn send_framed(&self, push: &PushFrame, wait: Wait) -> Result<(), Error> {
+        self.send_limits().check_body(push.body)?;
+        self.send_limits().check_frame(push.len())?;
+        let size = push.len();
+        if size == 0 {
+            return Ok(());
+        }
+        if let Err(refusal) = self.queue.reserve(size, Class::Request) {
+            let deadline = match (refusal, wait) {
+                (Refusal::Closed, _) => return Err(self.closed_error()),
+                (Refusal::Full, Wait::No) => return Err(self.refused_full()),
+                (Refusal::Full, Wait::For(limit)) => deadline(std::time::Instant::now(), limit),
+                (Refusal::Full, Wait::Until(deadline)) => deadline,
+            };
+            self.wait_for_room(size, deadline)?;
+        }
+        let waiting = if size > ALONE {
+            self.queue.append_alone(push.bytes.clone());
+            size
+        } else {
+            let copy = |out: &mut Vec<u8>| {
+                out.extend_from_slice(&push.bytes);
+                Ok(())
+            };
+            match self.queue.append(Admission::Reserved, true, copy) {
+                Ok(waiting) => waiting,
+                Err(NotAppended::Encoding(error)) => return Err(error),
+                Err(NotAppended::Full { .. } | NotAppended::Closed) => {
+                    return Err(self.closed_error());
+                }
+            }
+        };
+        self.appended(Kind::Push, Company::Alone, waiting);
+        Ok(())
+    }
+}
