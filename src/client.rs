@@ -201,6 +201,9 @@ impl Client {
             return Err(Error::new(ErrorKind::Closed, "the client is closed"));
         }
         desk.hurry = !is_connected;
+        if desk.state == ClientState::Stopped {
+            line.begin_anew(&mut desk);
+        }
         drop(desk);
         line.changed.notify_all();
         Ok(())

@@ -9,7 +9,7 @@ use socket2::Socket;
 use super::dialling::{First, start};
 use super::dispatch::ClientDispatch;
 use super::line::Line;
-use super::setup::{LoginHook, Setup, StateHook};
+use super::setup::{Hooks, LoginHook, Setup, StateHook};
 use super::state::StateChange;
 use super::{Client, Handle};
 use crate::address::Address;
@@ -111,8 +111,8 @@ impl ClientBuilder {
     /// of the last.
     #[doc(alias = "Dial")]
     pub fn connect(self, address: impl ToString) -> Result<Client, Error> {
-        let setup = self.build(Some(address.to_string().into()))?;
-        if setup.login.is_some() {
+        let (setup, hooks) = self.build(Some(address.to_string().into()))?;
+        if hooks.login.is_some() {
             before_wait()?;
         }
         let mut failure = None;
@@ -120,7 +120,7 @@ impl ClientBuilder {
             let places = Places::take(2)?;
             let connected = setup
                 .dial(address)
-                .and_then(|opened| connect_over(&setup, opened, Some(address), places));
+                .and_then(|opened| connect_over(&setup, &hooks, opened, Some(address), places));
             match connected {
                 Ok(client) => return Ok(client),
                 Err(error) => failure = Some(error),
@@ -138,7 +138,7 @@ impl ClientBuilder {
     /// `InvalidInput` for mistakes in the builder, and without [`reconnect`](Self::reconnect);
     /// `Overloaded` if this process has threads enough.
     pub fn connect_later(self, address: impl ToString) -> Result<Client, Error> {
-        let setup = self.build(Some(address.to_string().into()))?;
+        let (setup, hooks) = self.build(Some(address.to_string().into()))?;
         if setup.backoff.is_none() {
             let message = "connect_later needs ClientBuilder::reconnect";
             return Err(Error::new(ErrorKind::InvalidInput, message));
@@ -148,9 +148,9 @@ impl ClientBuilder {
         let reason = Error::new(ErrorKind::Disconnected, message);
         let (framing, config) = (setup.framing, setup.config.clone());
         let connection = Connection::never(framing, config, reason.clone())?;
-        let session = Session::new(connection, setup.handlers.interceptors());
-        let (inbox, source) = setup.handlers.open_inbox(&setup.config.limits).unzip();
-        let line = Line::new(setup, session, Some(reason), inbox);
+        let session = Session::new(connection, hooks.handlers.interceptors());
+        let (inbox, source) = hooks.handlers.open_inbox(&setup.config.limits).unzip();
+        let line = Line::new(setup, hooks, session, Some(reason), inbox);
         start(&line, None, source, places)?;
         Ok(Client::new(line))
     }
@@ -163,38 +163,40 @@ impl ClientBuilder {
     /// `InvalidInput` for what is not a connected stream socket, and with an address to dial or
     /// [`reconnect`](Self::reconnect); and as [`connect`](Self::connect) after dialling.
     pub fn from_stream(self, stream: impl Into<OwnedFd>) -> Result<Client, Error> {
-        let setup = self.build(None)?;
+        let (setup, hooks) = self.build(None)?;
         if setup.backoff.is_some() || !setup.addresses.is_empty() {
             let message = "a stream that was opened elsewhere cannot be dialled again";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        if setup.login.is_some() {
+        if hooks.login.is_some() {
             before_wait()?;
         }
         let places = Places::take(2)?;
         let opened = socket::adopt_stream(stream.into(), &setup.config.socket)?;
-        connect_over(&setup, opened, None, places)
+        connect_over(&setup, &hooks, opened, None, places)
     }
 
-    fn build(self, address: Option<Arc<str>>) -> Result<Arc<Setup>, Error> {
+    fn build(self, address: Option<Arc<str>>) -> Result<(Arc<Setup>, Arc<Hooks>), Error> {
         let handlers = self.handlers.build()?;
         self.config.check()?;
         let Config { backoff, hold, .. } = &self.config;
-        let setup = Setup {
+        let hooks = Hooks {
             handlers: Arc::new(handlers),
+            login: self.login,
+            on_state: self.on_state,
+        };
+        let setup = Setup {
             backoff: backoff.clone().filter(|_| self.reconnects),
             hold: hold.clone().filter(|_| self.holds),
             config: Arc::new(self.config),
             framing: self.framing,
             addresses: address.into_iter().chain(self.more_addresses).collect(),
-            login: self.login,
-            on_state: self.on_state,
         };
         if setup.hold.is_some() && setup.backoff.is_none() {
             let message = "ClientBuilder::hold needs ClientBuilder::reconnect";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        Ok(Arc::new(setup))
+        Ok((Arc::new(setup), Arc::new(hooks)))
     }
 }
 
@@ -205,26 +207,40 @@ fn no_address() -> Error {
 /// The first session of a client, up to its login.
 fn connect_over(
     setup: &Arc<Setup>,
+    hooks: &Arc<Hooks>,
     (socket, peer): (Socket, Address),
     address: Option<&Arc<str>>,
     places: Places,
 ) -> Result<Client, Error> {
     let (agreed, received) = setup.greet(&socket)?;
-    let (inbox, source) = setup.handlers.open_inbox(&setup.config.limits).unzip();
-    let session = setup.session(Arc::new(socket), peer, agreed, source.as_ref())?;
+    let (inbox, source) = hooks.handlers.open_inbox(&setup.config.limits).unzip();
+    let session = setup.session(
+        Arc::new(socket),
+        peer,
+        agreed,
+        &hooks.handlers,
+        source.as_ref(),
+    )?;
     let message = "the client has not logged in yet";
-    let down = setup
+    let down = hooks
         .login
         .is_some()
         .then(|| Error::new(ErrorKind::Disconnected, message));
-    let line = Line::new(setup.clone(), session.clone(), down, inbox);
+    let line = Line::new(setup.clone(), hooks.clone(), session.clone(), down, inbox);
     // Otherwise the inbox ends with the session.
     let kept = source.clone().filter(|_| setup.backoff.is_some());
     let address = address.cloned();
-    let dispatch = ClientDispatch::new(line.clone(), session.clone(), source, address, 0);
+    let dispatch = ClientDispatch::new(
+        line.clone(),
+        hooks.clone(),
+        session.clone(),
+        source,
+        address,
+        0,
+    );
     let read = prepare(&session.connection, dispatch, &received, None);
     let read = Box::new(read);
-    let has_login = setup.login.is_some();
+    let has_login = hooks.login.is_some();
     start(&line, Some(First { session, read }), kept, places)?;
     if has_login {
         line.wait(None, |desk| desk.outcome.is_some());

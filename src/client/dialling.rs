@@ -7,7 +7,7 @@ use socket2::Socket;
 
 use super::dispatch::ClientDispatch;
 use super::line::{Line, loss};
-use super::setup::{is_dismissal, is_permanent, is_permanent_login};
+use super::setup::{Hooks, is_dismissal, is_permanent, is_permanent_login};
 use super::state::{ClientState, StateChange};
 use crate::config::{Backoff, ThreadRole};
 use crate::connection::handshake::random;
@@ -53,9 +53,11 @@ pub(super) fn start(
     threads::spawn(name, ThreadRole::Reader, options, move || {
         let finish = Finish(line.clone());
         line.take_thread();
-        match &line.setup.backoff {
-            Some(backoff) => Dialling::new(&line, backoff, inbox).run(first),
-            None => read_once(&line, first),
+        match (&line.setup.backoff, line.hooks()) {
+            (Some(backoff), Some(hooks)) => {
+                Dialling::new(&line, hooks, backoff, inbox).run(first);
+            }
+            _ => read_once(&line, first),
         }
         drop(places);
         drop(finish);
@@ -103,15 +105,22 @@ fn end_of(session: &Session) -> End {
 
 struct Dialling<'l> {
     line: &'l Arc<Line>,
+    hooks: Arc<Hooks>,
     backoff: &'l Backoff,
     inbox: Option<Source>,
     schedule: Schedule,
 }
 
 impl<'l> Dialling<'l> {
-    fn new(line: &'l Arc<Line>, backoff: &'l Backoff, inbox: Option<Source>) -> Self {
+    fn new(
+        line: &'l Arc<Line>,
+        hooks: Arc<Hooks>,
+        backoff: &'l Backoff,
+        inbox: Option<Source>,
+    ) -> Self {
         Dialling {
             line,
+            hooks,
             backoff,
             inbox,
             schedule: Schedule::new(backoff.clone(), Instant::now()),
@@ -176,9 +185,10 @@ impl<'l> Dialling<'l> {
         }
         desk.hurry = false;
         let setup = &self.line.setup;
-        let (inbox, source) = setup.handlers.open_inbox(&setup.config.limits).unzip();
-        desk.inbox = inbox;
+        let (inbox, source) = self.hooks.handlers.open_inbox(&setup.config.limits).unzip();
+        let old = std::mem::replace(&mut desk.inbox, inbox);
         drop(desk);
+        drop(old);
         self.inbox = source;
         self.schedule = Schedule::new(self.backoff.clone(), Instant::now());
         true
@@ -223,11 +233,18 @@ impl<'l> Dialling<'l> {
         let greeted = setup.greet(&socket);
         self.line.desk.lock().greeting = None;
         let (agreed, received) = greeted?;
-        let session = setup.session(socket, peer, agreed, self.inbox.as_ref())?;
+        let session = setup.session(
+            socket,
+            peer,
+            agreed,
+            &self.hooks.handlers,
+            self.inbox.as_ref(),
+        )?;
         self.line.admit(&session)?;
         let begun = Instant::now();
         let dispatch = ClientDispatch::new(
             self.line.clone(),
+            self.hooks.clone(),
             session.clone(),
             self.inbox.clone(),
             Some(address.clone()),

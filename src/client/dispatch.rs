@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::line::Line;
+use super::setup::Hooks;
 use super::state::{ClientState, StateChange};
 use crate::connection::{CloseReport, Dispatch};
 use crate::error::{Error, ErrorKind, caught};
@@ -16,6 +17,7 @@ pub(super) struct ClientDispatch {
     router: Router,
     session: Session,
     line: Arc<Line>,
+    hooks: Arc<Hooks>,
     /// The address that was dialled, and the number of the attempt.
     address: Option<Arc<str>>,
     attempt: u32,
@@ -24,24 +26,26 @@ pub(super) struct ClientDispatch {
 impl ClientDispatch {
     pub(super) fn new(
         line: Arc<Line>,
+        hooks: Arc<Hooks>,
         session: Session,
         inbox: Option<Source>,
         address: Option<Arc<str>>,
         attempt: u32,
     ) -> Self {
-        let handlers = line.setup.handlers.clone();
+        let handlers = hooks.handlers.clone();
         line.desk.lock().sums.begin(&session);
         ClientDispatch {
             router: Router::new(handlers, session.clone(), None, inbox),
             session,
             line,
+            hooks,
             address,
             attempt,
         }
     }
 
     fn log_in(&self) -> Result<(), Error> {
-        let Some(login) = &self.line.setup.login else {
+        let Some(login) = &self.hooks.login else {
             return Ok(());
         };
         caught(|| login(&self.session)).unwrap_or_else(|| {

@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
 
 use super::holding::Held;
-use super::setup::Setup;
+use super::setup::{Hooks, Setup};
 use super::state::{ClientState, StateChange};
 use super::totals::Sums;
 use crate::connection::{CloseReport, before_wait, is_handler_of};
@@ -46,6 +46,8 @@ pub(super) struct Desk {
     pub(super) held: Held,
     pub(super) sums: Sums,
     pub(super) inbox: Option<Inbox>,
+    /// Until the thread ends.
+    hooks: Option<Arc<Hooks>>,
     thread: Option<ThreadId>,
     finished: bool,
 }
@@ -54,6 +56,7 @@ impl Line {
     /// The line of a client that has this session, or is to get its first one.
     pub(super) fn new(
         setup: Arc<Setup>,
+        hooks: Arc<Hooks>,
         session: Session,
         down: Option<Error>,
         inbox: Option<Inbox>,
@@ -73,6 +76,7 @@ impl Line {
             held: Held::default(),
             sums: Sums::default(),
             inbox,
+            hooks: Some(hooks),
             thread: None,
             finished: false,
         };
@@ -97,6 +101,10 @@ impl Line {
         self.desk.lock().closed
     }
 
+    pub(super) fn hooks(&self) -> Option<Arc<Hooks>> {
+        self.desk.lock().hooks.clone()
+    }
+
     /// This thread is the one that dials.
     pub(super) fn take_thread(&self) {
         self.desk.lock().thread = Some(thread::current().id());
@@ -104,6 +112,8 @@ impl Line {
 
     /// That thread does nothing more.
     pub(super) fn finish(&self) {
+        let hooks = self.desk.lock().hooks.take();
+        drop(hooks);
         self.desk.lock().finished = true;
         self.changed.notify_all();
     }
@@ -189,6 +199,17 @@ impl Line {
         }
     }
 
+    /// A session is to come again.
+    pub(super) fn begin_anew(&self, desk: &mut Desk) {
+        desk.state = ClientState::Connecting;
+        let message = "the client is not connected";
+        let down = match desk.reason.clone() {
+            Some(reason) => Error::with_source(ErrorKind::Disconnected, message, reason),
+            None => Error::new(ErrorKind::Disconnected, message),
+        };
+        self.put(self.session(), Some(down));
+    }
+
     /// On the way to a session.
     pub(super) fn enter(&self, change: StateChange) {
         let mut desk = self.desk.lock();
@@ -201,6 +222,9 @@ impl Line {
 
     /// Tells the hook and the log of a change that was made.
     pub(super) fn tell(&self, mut change: StateChange) {
+        let Some(hooks) = self.hooks() else {
+            return;
+        };
         if self.reconnects() {
             let topic = match (change.state, &change.reason) {
                 (ClientState::Waiting, _) => Some(Topic::Lost),
@@ -209,12 +233,11 @@ impl Line {
                 _ => None,
             };
             if let Some(topic) = topic {
-                self.setup
-                    .handlers
-                    .record(topic, format_args!("client {change}"));
+                let handlers = &hooks.handlers;
+                handlers.record(topic, format_args!("client {change}"));
             }
         }
-        if let Some(hook) = &self.setup.on_state {
+        if let Some(hook) = &hooks.on_state {
             change.dropped = self.desk.lock().held.take_dropped();
             // A panic in the hook has nowhere to go; the panic hook has shown it.
             let _ = caught(|| hook(&change));
@@ -223,10 +246,13 @@ impl Line {
 
     /// Tells the application about pushes that were held in vain.
     pub(super) fn tell_dropped(&self, dropped: Count, reason: Error) {
-        if dropped.messages > 0 {
+        if dropped.messages == 0 {
+            return;
+        }
+        if let Some(hooks) = self.hooks() {
             let message = format!("{dropped} that were held are dropped");
             let error = Error::with_source(reason.kind(), message, reason);
-            self.setup.handlers.tell(&error);
+            hooks.handlers.tell(&error);
         }
     }
 

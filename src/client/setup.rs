@@ -23,13 +23,17 @@ pub(super) type StateHook = Box<dyn Fn(&StateChange) + Send + Sync>;
 
 /// What does not change from session to session.
 pub(super) struct Setup {
-    pub(super) handlers: Arc<Handlers>,
     pub(super) config: Arc<Config>,
     pub(super) framing: Framing,
     pub(super) addresses: Vec<Arc<str>>,
     /// If the client dials again.
     pub(super) backoff: Option<Backoff>,
     pub(super) hold: Option<Hold>,
+}
+
+/// Code of the application's own. It goes with the thread, as it may hold handles of the client.
+pub(super) struct Hooks {
+    pub(super) handlers: Arc<Handlers>,
     pub(super) login: Option<LoginHook>,
     pub(super) on_state: Option<StateHook>,
 }
@@ -60,6 +64,7 @@ impl Setup {
         socket: Arc<Socket>,
         peer: Address,
         agreed: Agreed,
+        handlers: &Handlers,
         inbox: Option<&Source>,
     ) -> Result<Session, Error> {
         let connection = Connection::new(
@@ -70,7 +75,7 @@ impl Setup {
             agreed,
             inbox.map(Source::room),
         )?;
-        Ok(Session::new(connection, self.handlers.interceptors()))
+        Ok(Session::new(connection, handlers.interceptors()))
     }
 }
 

@@ -39,6 +39,7 @@ mod nesting;
 mod order;
 mod own_sockets;
 mod protocols;
+mod reconnect;
 #[cfg(feature = "config")]
 mod settings;
 mod socket_options;

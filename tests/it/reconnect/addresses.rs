@@ -1,0 +1,129 @@
+//! Several addresses, and names that mean something else by the time.
+
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use trunkline::{Client, ClientState, ErrorKind, Server};
+
+use super::{ANY, Changes, echo, quick};
+use crate::support::folder::{Folder, unix};
+use crate::support::{LIMIT, eventually, server_session, tcp_address, within};
+
+fn nobody() -> String {
+    let listener = TcpListener::bind(ANY).unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// A server that says which one it is.
+fn named(name: &'static str) -> trunkline::ServerBuilder {
+    echo().on_call(8, move |_, _| name)
+}
+
+fn asked(client: &Client) -> String {
+    client.wait_connected(LIMIT).unwrap();
+    client.call_as(8, ()).unwrap()
+}
+
+#[test]
+fn the_first_connect_takes_the_first_address_that_answers() {
+    within(Duration::from_secs(30), || {
+        let server = named("second").bind(ANY).unwrap();
+        let client = Client::builder()
+            .also_at(tcp_address(&server))
+            .also_at(nobody())
+            .connect(nobody())
+            .unwrap();
+        assert_eq!(asked(&client), "second");
+        let error = Client::builder().also_at(nobody()).connect(nobody());
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::ConnectFailed);
+    });
+}
+
+#[test]
+fn a_lost_client_goes_to_the_next_address_and_in_the_next_round_to_the_first() {
+    within(Duration::from_secs(30), || {
+        let first = named("first").bind(ANY).unwrap();
+        let second = named("second").bind(ANY).unwrap();
+        let address = tcp_address(&first);
+        let client = Client::builder()
+            .reconnect(quick())
+            .also_at(tcp_address(&second))
+            .connect(address)
+            .unwrap();
+        assert_eq!(asked(&client), "first");
+        let lost = client.session();
+        drop(first);
+        assert!(eventually(LIMIT, || client.session() != lost));
+        assert_eq!(asked(&client), "second");
+        let lost = client.session();
+        let _first = super::restart(|| named("first again"), address);
+        server_session(&second, lost.id()).abort();
+        assert!(eventually(LIMIT, || client.session() != lost));
+        assert_eq!(asked(&client), "first again");
+    });
+}
+
+#[test]
+fn one_address_that_is_refused_for_good_does_not_end_the_attempts_at_the_others() {
+    within(Duration::from_secs(30), || {
+        let (builder, changes) = Changes::of(Client::builder().reconnect(quick()));
+        let address = nobody();
+        let client = builder
+            .also_at(&address)
+            .connect_later("no address")
+            .unwrap();
+        let waiting = changes.until(ClientState::Waiting);
+        assert_eq!(waiting.reason.unwrap().kind(), ErrorKind::ConnectFailed);
+        let _server = super::restart(|| named("late"), address.parse().unwrap());
+        assert_eq!(asked(&client), "late");
+    });
+}
+
+#[test]
+fn a_name_is_looked_up_anew_for_each_round() {
+    within(Duration::from_secs(30), || {
+        let folder = Folder::new();
+        let (old, new, link) = (folder.file("old"), folder.file("new"), folder.file("link"));
+        let server = named("old").bind(unix(&old)).unwrap();
+        let _other = named("new").bind(unix(&new)).unwrap();
+        symlink(&old, &link).unwrap();
+        let client = Client::builder()
+            .reconnect(quick())
+            .connect(unix(&link))
+            .unwrap();
+        assert_eq!(asked(&client), "old");
+        std::fs::remove_file(&link).unwrap();
+        symlink(&new, &link).unwrap();
+        let lost = client.session();
+        server_session(&server, lost.id()).abort();
+        assert!(eventually(LIMIT, || client.session() != lost));
+        assert_eq!(asked(&client), "new");
+    });
+}
+
+#[test]
+fn a_server_that_moves_to_another_address_of_its_name_is_found() {
+    within(Duration::from_secs(30), || {
+        let found: Vec<_> = ("localhost", 0).to_socket_addrs().unwrap().collect();
+        let has_both = found.iter().any(|at| at.is_ipv6()) && found.iter().any(|at| at.is_ipv4());
+        let bind = |at: &str| -> Option<Server> { named("here").bind(at).ok() };
+        let Some(server) = bind("[::1]:0").filter(|_| has_both) else {
+            println!("localhost has one address alone");
+            return;
+        };
+        let port = tcp_address(&server).port();
+        let client = Client::builder()
+            .reconnect(quick())
+            .connect(format!("localhost:{port}"))
+            .unwrap();
+        assert_eq!(asked(&client), "here");
+        server.shutdown(LIMIT).unwrap();
+        let Some(_moved) = bind(&format!("127.0.0.1:{port}")) else {
+            println!("the port is another's there");
+            return;
+        };
+        assert_eq!(asked(&client), "here");
+        assert!(client.peer_address().socket().unwrap().is_ipv4());
+    });
+}
