@@ -54,6 +54,14 @@ impl Held {
         Some((push, since))
     }
 
+    /// They were accepted by a session and never written: they are the oldest. What the session
+    /// had room for may pass the limits.
+    pub(super) fn carry_over(&mut self, pushes: Vec<PushFrame>, now: Instant) {
+        for push in pushes.into_iter().rev() {
+            self.put_back(push, now);
+        }
+    }
+
     /// It could not be sent: it is the oldest again.
     pub(super) fn put_back(&mut self, push: PushFrame, since: Instant) {
         self.bytes += push.len();

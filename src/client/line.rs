@@ -139,16 +139,18 @@ impl Line {
         let newcomer = desk.newcomer.clone();
         drop(desk);
         self.changed.notify_all();
-        [Some(self.session()), newcomer]
-            .into_iter()
-            .flatten()
+        let sessions = [Some(self.session()), newcomer].into_iter().flatten();
+        sessions
+            .inspect(|session| session.connection.keep_pushes(false))
             .collect()
     }
 
     /// A session has ended.
     pub(super) fn session_ended(&self, session: &Session, report: &CloseReport) {
         let mut desk = self.desk.lock();
-        desk.sums.end(report, Instant::now());
+        let now = Instant::now();
+        desk.sums.end(report, now);
+        desk.held.carry_over(session.connection.take_kept(), now);
         if self.reconnects() && self.is_current(session) {
             let reason = loss(report);
             let message = "the client is not connected";

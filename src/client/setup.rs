@@ -75,6 +75,7 @@ impl Setup {
             agreed,
             inbox.map(Source::room),
         )?;
+        connection.keep_pushes(self.hold.is_some());
         Ok(Session::new(connection, handlers.interceptors()))
     }
 }

@@ -9,6 +9,7 @@ use parking_lot::MutexGuard;
 
 use super::Connection;
 use super::closing::close_timeout;
+use super::framed_before::{PushFrame, counted};
 use super::report::{CloseReason, CloseReport};
 use crate::error::{Error, ErrorKind};
 use crate::message::Kind;
@@ -41,6 +42,10 @@ pub(super) enum StreamEnd {
 pub(super) struct Ending {
     pub(super) reason: Option<(CloseReason, Error)>,
     not_written: Count,
+    /// Of what is not written, the pushes are kept for another connection.
+    pub(super) keeps_pushes: bool,
+    pub(super) kept: Vec<PushFrame>,
+    held: Count,
     /// `not_written` is known.
     accounted: bool,
     report: Option<CloseReport>,
@@ -119,6 +124,7 @@ impl Connection {
             return;
         }
         ending.reason = Some((reason, error.clone()));
+        let keeps = ending.keeps_pushes;
         drop(ending);
         if reason == CloseReason::Cut {
             self.cut.store(true, Ordering::SeqCst);
@@ -128,13 +134,21 @@ impl Connection {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         let mut unsent = HashSet::new();
-        let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
+        let mut kept = Vec::new();
+        let lost = self.give_up_output(|frames| {
+            self.note_calls(frames, &mut unsent);
+            if keeps {
+                self.keep_pushes_of(frames, &mut kept);
+            }
+        });
         self.over.store(true, Ordering::SeqCst);
         self.wake_at_inbox();
         // Before the report, so that no outcome comes after the closed event.
         self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         let mut ending = self.ending.lock();
-        ending.not_written = lost;
+        ending.held = counted(&kept);
+        ending.not_written = lost.less(ending.held);
+        ending.kept = kept;
         ending.accounted = true;
         drop(ending);
         self.ended.notify_all();
@@ -212,7 +226,8 @@ impl Connection {
         drop(closing);
         let ending = self.ending.lock();
         let unconfirmed = sent.less(confirmed);
-        let nothing_lost = unconfirmed.messages == 0 && ending.not_written.messages == 0;
+        let unsent = ending.not_written.messages + ending.held.messages;
+        let nothing_lost = unconfirmed.messages == 0 && unsent == 0;
         let (reason, error) = match &ending.reason {
             // The peer left after its goodbye without waiting for ours.
             Some((CloseReason::Reset, _)) if said_goodbye && nothing_lost => {
@@ -237,6 +252,7 @@ impl Connection {
             farewell,
             dismissal,
             not_written: ending.not_written,
+            held: ending.held,
             unconfirmed,
             confirmed,
             received: self.counters.received(),

@@ -5,7 +5,7 @@ use crate::config::{Config, deadline};
 use crate::error::Error;
 use crate::message::{Kind, MessageRef};
 use crate::protocol::native::handshake::PeerLimits;
-use crate::protocol::{Framing, SendLimits};
+use crate::protocol::{Decoded, Framing, SendLimits};
 use crate::queue::{Admission, Class, NotAppended, Refusal};
 use crate::stats::Count;
 
@@ -53,7 +53,43 @@ impl PushFrame {
     }
 }
 
+/// How many pushes these are, with their bytes.
+pub(super) fn counted(pushes: &[PushFrame]) -> Count {
+    let mut count = Count::default();
+    for push in pushes {
+        count.add(push.count());
+    }
+    count
+}
+
 impl Connection {
+    /// Whether the pushes that are not written at the end are kept for another connection.
+    pub(crate) fn keep_pushes(&self, keeps: bool) {
+        // The peer of a protocol without messages has a use for parts of one.
+        self.ending.lock().keeps_pushes = keeps && self.framing != Framing::Stream;
+    }
+
+    /// Those that were kept, oldest first.
+    pub(crate) fn take_kept(&self) -> Vec<PushFrame> {
+        std::mem::take(&mut self.ending.lock().kept)
+    }
+
+    /// Keeps the pushes among frames of which none was written as a whole.
+    pub(super) fn keep_pushes_of(&self, mut frames: &[u8], kept: &mut Vec<PushFrame>) {
+        while let Ok(Decoded::Message { message, size }) =
+            self.framing.decode(frames, &self.config.limits)
+        {
+            let (frame, rest) = frames.split_at_checked(size).unwrap_or((frames, &[]));
+            if message.kind == Kind::Push {
+                kept.push(PushFrame {
+                    bytes: frame.to_vec(),
+                    body: message.body.len(),
+                });
+            }
+            frames = rest;
+        }
+    }
+
     /// Sends a push that was framed before. On error nothing was sent.
     pub(crate) fn send_framed(&self, push: &PushFrame, wait: Wait) -> Result<(), Error> {
         self.send_limits().check_body(push.body)?;

@@ -42,6 +42,9 @@ pub struct CloseReport {
     pub dismissal: Option<Status>,
     /// Accepted here and never handed to the kernel: certainly lost.
     pub not_written: Count,
+    /// Accepted here and never handed to the kernel, but [held](crate::ClientBuilder::hold) by
+    /// the client for its next session.
+    pub held: Count,
     /// Written, and the peer has not said that it came: perhaps lost.
     pub unconfirmed: Count,
     /// Received by the peer.
@@ -62,6 +65,9 @@ impl fmt::Display for CloseReport {
         }
         if self.not_written.messages > 0 {
             write!(f, ", not written {}", self.not_written)?;
+        }
+        if self.held.messages > 0 {
+            write!(f, ", held {}", self.held)?;
         }
         if let Some(dismissal) = &self.dismissal {
             write!(f, "; closed here with {dismissal}")?;
