@@ -129,7 +129,7 @@ impl<'l> Dialling<'l> {
 
     fn run(mut self, first: Option<First>) {
         let mut end = match first {
-            None => self.round(None),
+            None => self.round(),
             Some(first) => {
                 let begun = Instant::now();
                 (first.read)();
@@ -151,13 +151,13 @@ impl<'l> Dialling<'l> {
             };
             let reason = Some(end.reason);
             let goes_on = match delay {
-                Some(delay) => self.pause(delay, reason.clone()),
-                None => self.rest(reason.clone()),
+                Some(delay) => self.pause(delay, reason),
+                None => self.rest(reason),
             };
             if !goes_on {
                 break;
             }
-            end = self.round(reason);
+            end = self.round();
         }
         self.line.stop(None);
     }
@@ -195,8 +195,9 @@ impl<'l> Dialling<'l> {
     }
 
     /// Tries all addresses in turn, and reads the session that comes of it to its end.
-    fn round(&mut self, mut reason: Option<Error>) -> End {
+    fn round(&mut self) -> End {
         let mut for_good = true;
+        let mut reason = None;
         for address in &self.line.setup.addresses {
             self.line.enter(StateChange {
                 address: Some(address.clone()),

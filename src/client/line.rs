@@ -216,7 +216,7 @@ impl Line {
     pub(super) fn enter(&self, change: StateChange) {
         let mut desk = self.desk.lock();
         desk.state = change.state;
-        desk.reason = change.reason.clone();
+        desk.reason = change.reason.clone().or(desk.reason.take());
         drop(desk);
         self.changed.notify_all();
         self.tell(change);

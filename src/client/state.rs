@@ -51,8 +51,9 @@ pub struct StateChange {
     pub attempt: u32,
     /// With `Waiting`: how long until the attempt.
     pub delay: Option<Duration>,
-    /// Why the session was lost, why the last attempt has failed, or why the client stopped;
-    /// `None` for a client that this side has closed.
+    /// With `Waiting`: why the session was lost or the attempt has failed. With `Connecting`: why
+    /// the address before has failed. With `Stopped`: why it was; `None` if this side has closed
+    /// the client.
     pub reason: Option<Error>,
     /// Held pushes that were dropped since the last change.
     pub dropped: Count,

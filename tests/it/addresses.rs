@@ -179,7 +179,7 @@ fn an_address_of_another_machine_cannot_be_listened_on() {
 
 /// Runs a child of the test in a network of its own, as root there; what it printed, unless
 /// there can be no such network here.
-fn in_a_network_of_its_own(test: &str, prepare: &str) -> Option<String> {
+pub(crate) fn in_a_network_of_its_own(test: &str, prepare: &str) -> Option<String> {
     if left_out_under_emulation(STARTS_A_PROCESS) {
         return None;
     }

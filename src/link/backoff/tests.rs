@@ -12,7 +12,7 @@ fn at(start: Instant, millis: u64) -> Instant {
 /// The longest waits: those for the largest random number.
 fn longest(schedule: &mut Schedule, now: Instant, count: usize) -> Vec<u128> {
     let next = |_| schedule.next(now, u64::MAX).unwrap();
-    (0..count).map(next).map(|wait| round(wait)).collect()
+    (0..count).map(next).map(round).collect()
 }
 
 fn round(wait: Duration) -> u128 {

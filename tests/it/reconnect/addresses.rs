@@ -7,8 +7,9 @@ use std::time::Duration;
 use trunkline::{Client, ClientState, ErrorKind, Server};
 
 use super::{ANY, Changes, echo, quick};
+use crate::addresses::in_a_network_of_its_own;
 use crate::support::folder::{Folder, unix};
-use crate::support::{LIMIT, eventually, server_session, tcp_address, within};
+use crate::support::{LIMIT, child_role, eventually, server_session, tcp_address, within};
 
 fn nobody() -> String {
     let listener = TcpListener::bind(ANY).unwrap();
@@ -125,5 +126,36 @@ fn a_server_that_moves_to_another_address_of_its_name_is_found() {
         };
         assert_eq!(asked(&client), "here");
         assert!(client.peer_address().socket().unwrap().is_ipv4());
+    });
+}
+
+#[test]
+fn a_client_without_a_source_port_waits_between_its_attempts_until_there_is_one() {
+    const TEST: &str = "reconnect::addresses::\
+                        a_client_without_a_source_port_waits_between_its_attempts_until_there_is_one";
+    if child_role().is_some() {
+        let server = echo().bind("127.0.0.1:30000").unwrap();
+        let address = tcp_address(&server);
+        let mut clients: Vec<Client> = (0..20).map(|_| Client::connect(address).unwrap()).collect();
+        let (builder, changes) = Changes::of(Client::builder().reconnect(quick()));
+        let late = builder.connect_later(address).unwrap();
+        for _ in 0..3 {
+            let reason = changes.until(ClientState::Waiting).reason.unwrap();
+            assert_eq!(reason.kind(), ErrorKind::ConnectFailed);
+        }
+        // A port is free again where this side did not close first.
+        let session = server_session(&server, clients[0].id());
+        session.shutdown(LIMIT).unwrap();
+        clients.remove(0).shutdown(LIMIT).unwrap();
+        late.wait_connected(LIMIT).unwrap();
+        late.call(1, b"").unwrap();
+        println!("told");
+        return;
+    }
+    within(Duration::from_secs(20), || {
+        const PREPARE: &str = "echo 40000 40019 > /proc/sys/net/ipv4/ip_local_port_range";
+        if let Some(output) = in_a_network_of_its_own(TEST, PREPARE) {
+            assert!(output.contains("told"), "{output}");
+        }
     });
 }
