@@ -278,10 +278,11 @@ impl Line {
         true
     }
 
-    /// Waits for the end of the thread, unless it is this one.
+    /// Waits for the end of the thread, unless it waits for this one.
     pub(super) fn wait_finished(&self, deadline: Instant) {
-        let own = Some(thread::current().id());
-        self.wait(Some(deadline), |desk| desk.finished || desk.thread == own);
+        if !self.is_behind_this_thread() {
+            self.wait(Some(deadline), |desk| desk.finished);
+        }
     }
 
     /// Waits until the client has stopped; whether it has.

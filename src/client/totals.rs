@@ -78,17 +78,19 @@ impl Sums {
     /// The figures of all sessions; `last` is one of them.
     pub(super) fn stats(&self, last: &Session, now: Instant) -> Stats {
         match (&self.running, &self.stats) {
-            (Some(session), Some(past)) => {
-                let mut stats = session.connection.stats(now);
-                stats.add(past);
-                stats
-            }
             (None, Some(past)) => {
                 let mut stats = past.clone();
                 stats.taken = now;
                 stats
             }
-            (_, None) => last.connection.stats(now),
+            (running, past) => {
+                let session = running.as_ref().unwrap_or(last);
+                let mut stats = session.connection.stats(now);
+                if let Some(past) = past {
+                    stats.add(past);
+                }
+                stats
+            }
         }
     }
 }

@@ -12,12 +12,9 @@ use crate::stats::Count;
 /// A message with a larger frame is not copied into the batch of small ones.
 const ALONE: usize = 64 << 10;
 
-/// The frame of a push, and the size of its body.
+/// The frame of a push.
 #[derive(Debug)]
-pub(crate) struct PushFrame {
-    bytes: Vec<u8>,
-    body: usize,
-}
+pub(crate) struct PushFrame(Vec<u8>);
 
 impl PushFrame {
     /// Frames a push that keeps this side's own limits; the peer's are not known yet.
@@ -35,20 +32,17 @@ impl PushFrame {
             framing.encode(message, out)
         })?;
         bytes.shrink_to_fit();
-        Ok(PushFrame {
-            bytes,
-            body: message.body.len(),
-        })
+        Ok(PushFrame(bytes))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.0.len()
     }
 
     pub(crate) fn count(&self) -> Count {
         Count {
             messages: 1,
-            bytes: self.bytes.len() as u64,
+            bytes: self.0.len() as u64,
         }
     }
 }
@@ -81,10 +75,7 @@ impl Connection {
         {
             let (frame, rest) = frames.split_at_checked(size).unwrap_or((frames, &[]));
             if message.kind == Kind::Push {
-                kept.push(PushFrame {
-                    bytes: frame.to_vec(),
-                    body: message.body.len(),
-                });
+                kept.push(PushFrame(frame.to_vec()));
             }
             frames = rest;
         }
@@ -92,7 +83,11 @@ impl Connection {
 
     /// Sends a push that was framed before. On error nothing was sent.
     pub(crate) fn send_framed(&self, push: &PushFrame, wait: Wait) -> Result<(), Error> {
-        self.send_limits().check_body(push.body)?;
+        if let Decoded::Message { message, .. } =
+            self.framing.decode(&push.0, &self.config.limits)?
+        {
+            self.send_limits().check_message(&message)?;
+        }
         self.send_limits().check_frame(push.len())?;
         let size = push.len();
         if size == 0 {
@@ -108,11 +103,11 @@ impl Connection {
             self.wait_for_room(size, deadline)?;
         }
         let waiting = if size > ALONE {
-            self.queue.append_alone(push.bytes.clone());
+            self.queue.append_alone(push.0.clone());
             size
         } else {
             let copy = |out: &mut Vec<u8>| {
-                out.extend_from_slice(&push.bytes);
+                out.extend_from_slice(&push.0);
                 Ok(())
             };
             match self.queue.append(Admission::Reserved, true, copy) {

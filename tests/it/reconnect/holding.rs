@@ -170,9 +170,12 @@ fn what_the_next_server_does_not_take_is_dropped_and_the_rest_goes_out() {
         let (client, changes) = lost(&server, Hold::default());
         server.shutdown(LIMIT).unwrap();
         client.push(2, [0; 10_000]).unwrap();
+        let request = client.request(2).meta("key", &"v".repeat(5000));
+        request.push("").unwrap();
         client.push(7, body(1, 1)).unwrap();
         let mut limits = trunkline::Limits::default();
         limits.body_bytes = 1000;
+        limits.metadata_bytes = 1000;
         let (sender, came) = mpsc::channel();
         let sender = Mutex::new(sender);
         let small = move || {
@@ -184,7 +187,8 @@ fn what_the_next_server_does_not_take_is_dropped_and_the_rest_goes_out() {
         let _server = super::restart(small, address);
         client.reconnect_now().unwrap();
         assert_eq!(came.recv_timeout(LIMIT).unwrap(), body(1, 1));
-        assert_eq!(changes.until(ClientState::Connected).dropped.messages, 1);
+        assert_eq!(changes.until(ClientState::Connected).dropped.messages, 2);
+        assert_eq!(client.totals().sessions, 2);
     });
 }
 
