@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use trunkline::{Client, ClientBuilder, ClientState, ErrorKind, Hold, Server};
+use trunkline::{Client, ClientBuilder, ClientState, ErrorKind, Hold, Limits, Server};
 
 use super::{ANY, Changes, echo, slow};
 use crate::support::{LIMIT, eventually, millis, server_session, tcp_address, within};
@@ -50,7 +50,10 @@ fn what_is_held_goes_out_first_and_in_the_order_of_each_thread() {
         let mut hold = Hold::default();
         hold.messages = u32::MAX;
         hold.bytes = u32::MAX;
-        let (client, _changes) = lost(&server, hold);
+        // The queue is short, so that it takes a while to send what is held.
+        let mut limits = Limits::default();
+        limits.queued_messages = 16;
+        let (client, _changes) = lost_of(Client::builder().limits(limits), &server, hold);
         thread::scope(|scope| {
             for author in 0..4 {
                 let client = &client;
@@ -173,7 +176,7 @@ fn what_the_next_server_does_not_take_is_dropped_and_the_rest_goes_out() {
         let request = client.request(2).meta("key", &"v".repeat(5000));
         request.push("").unwrap();
         client.push(7, body(1, 1)).unwrap();
-        let mut limits = trunkline::Limits::default();
+        let mut limits = Limits::default();
         limits.body_bytes = 1000;
         limits.metadata_bytes = 1000;
         let (sender, came) = mpsc::channel();
@@ -226,7 +229,7 @@ fn more_than_the_send_queue_holds_goes_out_before_the_client_is_connected() {
     within(Duration::from_secs(60), || {
         let seen = Seen::default();
         let server = noting(&seen);
-        let mut limits = trunkline::Limits::default();
+        let mut limits = Limits::default();
         limits.queued_messages = 16;
         let (client, _changes) =
             lost_of(Client::builder().limits(limits), &server, Hold::default());
