@@ -152,11 +152,8 @@ impl Line {
         desk.sums.end(report, now);
         desk.held.carry_over(session.connection.take_kept(), now);
         if self.reconnects() && self.is_current(session) {
-            let reason = loss(report);
-            let message = "the client is not connected";
-            let down = Error::with_source(ErrorKind::Disconnected, message, reason.clone());
-            desk.reason = Some(reason);
-            self.put(session.clone(), Some(down));
+            desk.reason = Some(loss(report));
+            self.put_down(&desk);
         }
         drop(desk);
         self.changed.notify_all();
@@ -204,6 +201,11 @@ impl Line {
     /// A session is to come again.
     pub(super) fn begin_anew(&self, desk: &mut Desk) {
         desk.state = ClientState::Connecting;
+        self.put_down(desk);
+    }
+
+    /// There is no session, for the reason that the desk knows.
+    fn put_down(&self, desk: &Desk) {
         let message = "the client is not connected";
         let down = match desk.reason.clone() {
             Some(reason) => Error::with_source(ErrorKind::Disconnected, message, reason),
@@ -217,6 +219,8 @@ impl Line {
         let mut desk = self.desk.lock();
         desk.state = change.state;
         desk.reason = change.reason.clone().or(desk.reason.take());
+        // Those who meanwhile try to send are told the latest.
+        self.put_down(&desk);
         drop(desk);
         self.changed.notify_all();
         self.tell(change);

@@ -173,6 +173,8 @@ fn the_attempts_and_the_time_are_limited() {
         // The first is that of `connect_later` itself.
         assert_eq!(attempts, [0, 1, 2, 3]);
         assert_eq!(stopped.reason.unwrap().kind(), ErrorKind::ConnectFailed);
+        let error = client.push(1, "").unwrap_err();
+        assert!(format!("{error:#}").contains("refused"), "{error:#}");
         let server = restart(echo, address);
         client.reconnect_now().unwrap();
         client.wait_connected(LIMIT).unwrap();
