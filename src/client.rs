@@ -144,6 +144,7 @@ impl Client {
     ///
     /// # Errors
     /// `Timeout`, or `Closed` if the client was closed or has stopped: with the reason as source.
+    /// Of a client that does not reconnect, whatever has ended its session.
     /// `WouldDeadlock` where the next session would wait for this very thread: in a handler or
     /// hook of this client; `WouldDeadlock` or `Overloaded` in another handler that cannot hand
     /// its reading over.

@@ -14,7 +14,8 @@ use self::places::{Places, malformed};
 use super::{Backoff, Config, Hold, Limits, Mistake, SocketOptions, Timeouts};
 use crate::error::{Error, ErrorKind};
 
-/// Limits, time limits and socket options as a file sets them, for either builder.
+/// Limits, time limits and socket options as a file sets them, for either builder; and how a
+/// client reconnects and holds.
 ///
 /// ```
 /// # use trunkline::{Client, Error, Settings};

@@ -293,7 +293,7 @@ macro_rules! handler_methods {
         }
 
         /// Limits, time limits and socket options as a file sets them, in place of those set
-        /// so far.
+        /// so far; and how a client reconnects and holds, if it does and the file says so.
         #[cfg(feature = "config")]
         #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
         pub fn settings(mut self, settings: $crate::Settings) -> Self {
