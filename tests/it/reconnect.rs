@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use trunkline::{
     Backoff, Client, ClientBuilder, ClientState, ErrorKind, Server, ServerBuilder, StateChange,
     Status,
@@ -73,6 +74,15 @@ fn echo() -> ServerBuilder {
     Server::builder()
         .on_call(1, |_, body| body.to_vec())
         .on_push(2, |_, _| ())
+}
+
+/// An address at which nobody listens, and nobody else can while the socket is kept.
+fn nobody() -> (Socket, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let any: SocketAddr = ANY.parse().unwrap();
+    socket.bind(&any.into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, address)
 }
 
 /// Listens where another server did a moment ago.

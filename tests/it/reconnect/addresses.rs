@@ -1,20 +1,15 @@
 //! Several addresses, and names that mean something else by the time.
 
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use trunkline::{Client, ClientState, ErrorKind, Server};
 
-use super::{ANY, Changes, echo, quick};
+use super::{ANY, Changes, echo, nobody, quick};
 use crate::addresses::in_a_network_of_its_own;
 use crate::support::folder::{Folder, unix};
 use crate::support::{LIMIT, child_role, eventually, server_session, tcp_address, within};
-
-fn nobody() -> String {
-    let listener = TcpListener::bind(ANY).unwrap();
-    listener.local_addr().unwrap().to_string()
-}
 
 /// A server that says which one it is.
 fn named(name: &'static str) -> trunkline::ServerBuilder {
@@ -30,13 +25,14 @@ fn asked(client: &Client) -> String {
 fn the_first_connect_takes_the_first_address_that_answers() {
     within(Duration::from_secs(30), || {
         let server = named("second").bind(ANY).unwrap();
+        let (_kept, dead) = nobody();
         let client = Client::builder()
             .also_at(tcp_address(&server))
-            .also_at(nobody())
-            .connect(nobody())
+            .also_at(dead)
+            .connect(dead)
             .unwrap();
         assert_eq!(asked(&client), "second");
-        let error = Client::builder().also_at(nobody()).connect(nobody());
+        let error = Client::builder().also_at(dead).connect(dead);
         assert_eq!(error.unwrap_err().kind(), ErrorKind::ConnectFailed);
     });
 }
@@ -69,14 +65,15 @@ fn a_lost_client_goes_to_the_next_address_and_in_the_next_round_to_the_first() {
 fn one_address_that_is_refused_for_good_does_not_end_the_attempts_at_the_others() {
     within(Duration::from_secs(30), || {
         let (builder, changes) = Changes::of(Client::builder().reconnect(quick()));
-        let address = nobody();
+        let (kept, address) = nobody();
         let client = builder
-            .also_at(&address)
+            .also_at(address)
             .connect_later("no address")
             .unwrap();
         let waiting = changes.until(ClientState::Waiting);
         assert_eq!(waiting.reason.unwrap().kind(), ErrorKind::ConnectFailed);
-        let _server = super::restart(|| named("late"), address.parse().unwrap());
+        drop(kept);
+        let _server = super::restart(|| named("late"), address);
         assert_eq!(asked(&client), "late");
     });
 }

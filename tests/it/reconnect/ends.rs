@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use trunkline::{Client, ClientState, ErrorKind, Timeouts};
 
-use super::{ANY, Changes, echo, quick, slow};
+use super::{ANY, Changes, echo, nobody, quick, slow};
 use crate::support::{
     LIMIT, PROMPT, RawPeer, eventually, millis, server_session, tcp_address, thread_count, within,
 };
@@ -87,10 +87,7 @@ fn the_drop_of_a_client_ends_its_thread_in_each_state() {
     alone(TEST, Duration::from_secs(60), || {
         let server = echo().bind(ANY).unwrap();
         let address = tcp_address(&server);
-        let nobody: SocketAddr = {
-            let listener = TcpListener::bind(ANY).unwrap();
-            listener.local_addr().unwrap()
-        };
+        let (_kept, dead) = nobody();
         let silent = TcpListener::bind(ANY).unwrap();
         let idle = Client::connect(address).unwrap();
         let before = thread_count();
@@ -112,7 +109,7 @@ fn the_drop_of_a_client_ends_its_thread_in_each_state() {
             drop(client);
             assert!(eventually(LIMIT, || thread_count() <= before), "{round}");
             // Waiting.
-            let (client, changes) = later(nobody);
+            let (client, changes) = later(dead);
             changes.until(ClientState::Waiting);
             drop(client);
             assert!(eventually(LIMIT, || thread_count() <= before), "{round}");

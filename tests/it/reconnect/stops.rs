@@ -10,7 +10,7 @@ use std::time::Duration;
 use trunkline::protocol::native::handshake::PREFACE;
 use trunkline::{Client, ClientState, Duplicate, ErrorKind, Server, Status};
 
-use super::{ANY, Changes, echo, quick, restart};
+use super::{ANY, Changes, echo, nobody, quick, restart};
 use crate::support::{LIMIT, eventually, millis, opening, server_session, tcp_address, within};
 
 /// Accepts connections and answers each with these bytes; how many there were.
@@ -154,9 +154,7 @@ fn a_client_that_was_sent_away_stays_away_and_others_come_back() {
 #[test]
 fn the_attempts_and_the_time_are_limited() {
     within(Duration::from_secs(30), || {
-        let listener = TcpListener::bind(ANY).unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
+        let (kept, address) = nobody();
         let mut backoff = quick();
         backoff.attempts = 3;
         let (builder, changes) = Changes::of(Client::builder().reconnect(backoff));
@@ -175,11 +173,13 @@ fn the_attempts_and_the_time_are_limited() {
         assert_eq!(stopped.reason.unwrap().kind(), ErrorKind::ConnectFailed);
         let error = client.push(1, "").unwrap_err();
         assert!(format!("{error:#}").contains("refused"), "{error:#}");
+        drop(kept);
         let server = restart(echo, address);
         client.reconnect_now().unwrap();
         client.wait_connected(LIMIT).unwrap();
-        drop(server);
+        drop((client, server));
 
+        let (_kept, address) = nobody();
         let mut backoff = quick();
         backoff.total = millis(100);
         let (builder, changes) = Changes::of(Client::builder().reconnect(backoff));
