@@ -1,29 +1,48 @@
-//! The client: a session that this side dialled.
+//! The client: the session that this side has dialled, and perhaps those that follow it.
+//!
+//! - `builder`: what it is made of, and its first session; `setup`, how one address is dialled
+//! - `line`: what its handles and its thread share; `carrying`, messages on their way; `holding`,
+//!   those that wait for a session
+//! - `dialling`: the thread; `dispatch`, what the sessions tell
+//! - `state`, `totals`: what is told of it
+
+mod builder;
+mod carrying;
+mod dialling;
+mod dispatch;
+mod holding;
+mod line;
+mod setup;
+mod state;
+mod totals;
 
 use std::fmt;
-use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
-
-use socket2::Socket;
+use std::time::{Duration, Instant};
 
 use crate::address::Address;
-use crate::config::{Config, deadline};
-use crate::connection::handshake::Greeting;
-use crate::connection::threads::Places;
-use crate::connection::{Agreed, Connection, dial, socket, start};
+use crate::config::deadline;
+use crate::connection::{CloseReport, OpenSocket, before_wait, last_steps};
 use crate::error::{Error, ErrorKind};
 use crate::message::SessionId;
-use crate::protocol::Framing;
-use crate::protocol::native::handshake::{PeerLimits, PeerTimes};
-use crate::router::{HandlersBuilder, Router, handler_methods};
-use crate::session::{Inbox, Session, Source};
+use crate::session::{Inbox, Session, calling_methods};
+use crate::stats::{Count, Stats};
+use crate::status::Status;
 
-/// A session that this side dialled; everything a [`Session`] can do.
+pub use self::builder::ClientBuilder;
+use self::line::Line;
+pub use self::state::{ClientState, StateChange};
+pub use self::totals::Totals;
+
+/// A peer that this side has dialled: push to it and call it.
 ///
-/// Clones share the session. Dropping the last one writes what the system takes at once, says
-/// goodbye and closes the writing half, without waiting; [`Session::shutdown`] waits.
+/// It is over with its session, unless it [reconnects](ClientBuilder::reconnect): then it
+/// follows from one [`Session`] to the next, and what is sent goes to the one that there is.
+///
+/// It is a cheap handle, and clones are the same client. Dropping the last one writes what the
+/// system takes at once, says goodbye and closes the writing half, without waiting;
+/// [`shutdown`](Client::shutdown) waits.
 #[derive(Clone)]
 #[doc(alias = "SingleConnection")]
 #[doc(alias = "req")]
@@ -34,15 +53,17 @@ pub struct Client {
 }
 
 struct Handle {
-    session: Session,
-    inbox: Option<Inbox>,
+    line: Arc<Line>,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         // The calls in it are answered with that, while anything can be said.
-        self.inbox = None;
-        self.session.connection.leave();
+        let inbox = self.line.desk.lock().inbox.take();
+        drop(inbox);
+        for session in self.line.close() {
+            session.connection.leave();
+        }
     }
 }
 
@@ -70,123 +91,223 @@ impl Client {
         ClientBuilder::default()
     }
 
-    /// The session by itself: a handle that does not keep it open.
-    pub fn session(&self) -> Session {
-        self.handle.session.clone()
+    #[inline]
+    fn callee(&self) -> &Line {
+        &self.handle.line
     }
 
-    /// Where the messages without a handler are received. It ends with the session.
+    calling_methods!();
+
+    /// The session by itself: a handle that does not keep it open, and stays with it. While a
+    /// client that reconnects is not connected, it is the one that was lost last; before the
+    /// first one, a session with number 0 that has ended.
+    ///
+    /// Closing it does not close such a client, which then dials again.
+    pub fn session(&self) -> Session {
+        self.callee().session()
+    }
+
+    /// The number of the [session](Client::session).
+    pub fn id(&self) -> SessionId {
+        self.callee().current.load().session.id()
+    }
+
+    /// The address of the [session's](Client::session) peer.
+    pub fn peer_address(&self) -> Address {
+        self.session().peer_address().clone()
+    }
+
+    /// This side's address in the [session](Client::session).
+    pub fn local_address(&self) -> Address {
+        self.session().local_address().clone()
+    }
+
+    /// Whether nothing can be sent any more: of a client that reconnects, once it was closed or
+    /// has stopped.
+    pub fn is_closed(&self) -> bool {
+        let line = self.callee();
+        match line.reconnects() {
+            true => {
+                let desk = line.desk.lock();
+                desk.closed || desk.state == ClientState::Stopped
+            }
+            false => self.session().is_closed(),
+        }
+    }
+
+    /// Where it stands. A client that does not reconnect is `Connected`, and at the end `Stopped`.
+    pub fn state(&self) -> ClientState {
+        self.callee().desk.lock().state
+    }
+
+    /// Waits until there is a session to use, at most `limit`.
+    ///
+    /// # Errors
+    /// `Timeout`, or `Closed` if the client was closed or has stopped: with the reason as source.
+    /// Of a client that does not reconnect, whatever has ended its session.
+    /// `WouldDeadlock` where the next session would wait for this very thread: in a handler or
+    /// hook of this client; `WouldDeadlock` or `Overloaded` in another handler that cannot hand
+    /// its reading over.
+    pub fn wait_connected(&self, limit: Duration) -> Result<Session, Error> {
+        let line = self.callee();
+        let until = deadline(Instant::now(), limit);
+        loop {
+            let standing = line.current.load_full();
+            let is_up = standing.down.is_none();
+            if is_up && !standing.session.is_closed() {
+                return Ok(standing.session.clone());
+            }
+            if self.is_closed() {
+                return Err(match &standing.down {
+                    Some(error) => error.clone(),
+                    None => standing.session.connection.closed_error(),
+                });
+            }
+            if line.is_behind_this_thread() {
+                return Err(Error::new(
+                    ErrorKind::WouldDeadlock,
+                    "the next session of the client waits for this thread",
+                ));
+            }
+            before_wait()?;
+            let has_changed = line.wait(until, |desk| {
+                let now = line.current.load();
+                desk.closed || desk.state == ClientState::Stopped || !Arc::ptr_eq(&now, &standing)
+            });
+            if !has_changed {
+                let message = "the client was not connected within the time limit";
+                return Err(match line.desk.lock().reason.clone() {
+                    Some(reason) => Error::with_source(ErrorKind::Timeout, message, reason),
+                    None => Error::new(ErrorKind::Timeout, message),
+                });
+            }
+        }
+    }
+
+    /// Dials at once, if the client waits before its next attempt; begins anew, if it has
+    /// stopped. A client that is connected goes on.
+    ///
+    /// # Errors
+    /// `Closed` after the client was closed, `InvalidInput` if it does not
+    /// [reconnect](ClientBuilder::reconnect).
+    pub fn reconnect_now(&self) -> Result<(), Error> {
+        let line = self.callee();
+        if !line.reconnects() {
+            let message = "this client does not reconnect: ClientBuilder::reconnect lets it";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let is_connected = !self.session().is_closed();
+        let mut desk = line.desk.lock();
+        if desk.closed {
+            return Err(Error::new(ErrorKind::Closed, "the client is closed"));
+        }
+        desk.hurry = !is_connected;
+        if desk.state == ClientState::Stopped {
+            line.begin_anew(&mut desk);
+        }
+        drop(desk);
+        line.changed.notify_all();
+        Ok(())
+    }
+
+    /// The pushes that are [held](ClientBuilder::hold) now, and their bytes.
+    pub fn held(&self) -> Count {
+        self.callee().desk.lock().held.count()
+    }
+
+    /// What became of everything that was sent, over all sessions. Of the running one `not
+    /// written` is known at its end.
+    pub fn totals(&self) -> Totals {
+        self.callee().desk.lock().sums.totals()
+    }
+
+    /// What was counted so far, over all sessions.
+    pub fn stats(&self) -> Stats {
+        let session = self.session();
+        let desk = self.callee().desk.lock();
+        desk.sums.stats(&session, Instant::now())
+    }
+
+    /// The socket underneath; `None` while there is none.
+    pub fn socket(&self) -> Option<OpenSocket> {
+        self.session().socket()
+    }
+
+    /// Where the messages without a handler are received, of all sessions. It ends with the
+    /// session, or when a client that reconnects stops; one that begins anew has a new one.
     ///
     /// # Errors
     /// `InvalidInput` if the builder was not asked for one.
     pub fn inbox(&self) -> Result<Inbox, Error> {
-        self.handle.inbox.clone().ok_or_else(|| {
+        self.callee().desk.lock().inbox.clone().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidInput,
                 "this client has no inbox: ClientBuilder::inbox asks for one",
             )
         })
     }
-}
 
-impl Deref for Client {
-    type Target = Session;
+    /// Begins to close and returns at once; see [`Session::close`]. Nothing is dialled any more.
+    pub fn close(&self) {
+        for session in self.callee().close() {
+            session.close();
+        }
+    }
 
-    fn deref(&self) -> &Session {
-        &self.handle.session
+    /// Begins to close, and tells the peer why; see [`Session::close_with`]. Nothing is dialled
+    /// any more.
+    #[doc(alias = "disconnect")]
+    pub fn close_with(&self, reason: Status) {
+        for session in self.callee().close() {
+            session.close_with(reason.clone());
+        }
+    }
+
+    /// Ends the session at once, and dials no more; what was not written is lost.
+    pub fn abort(&self) {
+        for session in self.callee().close() {
+            session.abort();
+        }
+    }
+
+    /// Closes and waits for the end, at most `limit`; then cuts the rest off. The report is that
+    /// of the last [session](Client::session); [`totals`](Client::totals) has them all.
+    ///
+    /// # Errors
+    /// As [`Session::shutdown`].
+    #[doc(alias = "linger")]
+    pub fn shutdown(&self, limit: Duration) -> Result<CloseReport, Error> {
+        let line = self.callee();
+        let until = deadline(Instant::now(), limit);
+        let mut sessions = line.close().into_iter();
+        let last = sessions.next().unwrap_or_else(|| line.session());
+        for newcomer in sessions {
+            newcomer.close();
+        }
+        let report = last.shutdown(limit)?;
+        line.wait_finished(last_steps(until));
+        Ok(report)
+    }
+
+    /// Waits until the session has ended, whoever ends it, at most `limit`; then `None`. Of a
+    /// client that reconnects, until it has stopped; the report is that of the last
+    /// [session](Client::session).
+    ///
+    /// In a handler of this very client, which cannot end before it returns, it does not wait.
+    pub fn wait_closed(&self, limit: Duration) -> Option<CloseReport> {
+        let line = self.callee();
+        if !line.reconnects() {
+            return self.session().wait_closed(limit);
+        }
+        match line.wait_stopped(limit) {
+            true => self.session().wait_closed(Duration::ZERO),
+            false => None,
+        }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.handle.session).finish()
-    }
-}
-
-/// A client in the making.
-#[must_use = "nothing is dialled before connect"]
-#[derive(Default)]
-pub struct ClientBuilder {
-    handlers: HandlersBuilder,
-    config: Config,
-    framing: Framing,
-}
-
-impl ClientBuilder {
-    handler_methods!();
-
-    /// Connects to `HOST:PORT`: a name, an IPv4 address, or an IPv6 address in brackets; to
-    /// `unix:/PATH`; or, on Linux, to `unix:@NAME`. All addresses of a name are tried in turn,
-    /// within `timeouts.connect`. It returns after the server's welcome.
-    ///
-    /// # Errors
-    /// `ConnectFailed`, `Timeout`, `WrongProtocol` if something else listens there, `Malformed`
-    /// or `Disconnected` if the handshake breaks, `Version`, `Refused` or `Overloaded` by the
-    /// server, `Overloaded` also if this process has threads enough, `Unsupported` for
-    /// `unix:@NAME` elsewhere than on Linux, `InvalidInput` for mistakes in the builder or the
-    /// address.
-    #[doc(alias = "Dial")]
-    pub fn connect(self, address: impl ToString) -> Result<Client, Error> {
-        self.connect_over(|config| {
-            let limit = deadline(Instant::now(), config.timeouts.connect);
-            dial::dial(&address.to_string(), &config.socket, limit)
-        })
-    }
-
-    /// Connects over a stream that was opened elsewhere: a `TcpStream`, a `UnixStream` (of a
-    /// pair, say), or an inherited descriptor. It returns after the server's welcome. The
-    /// stream belongs to the client from now on.
-    ///
-    /// # Errors
-    /// `InvalidInput` for what is not a connected stream socket, and as
-    /// [`connect`](Self::connect) after dialling.
-    pub fn from_stream(self, stream: impl Into<OwnedFd>) -> Result<Client, Error> {
-        self.connect_over(|config| socket::adopt_stream(stream.into(), &config.socket))
-    }
-
-    fn connect_over(
-        self,
-        open: impl FnOnce(&Config) -> Result<(Socket, Address), Error>,
-    ) -> Result<Client, Error> {
-        let handlers = Arc::new(self.handlers.build()?);
-        self.config.check()?;
-        let config = Arc::new(self.config);
-        let places = Places::take(2)?;
-        let (socket, peer) = open(&config)?;
-        let (agreed, received) = if self.framing.has_handshake() {
-            let mut greeting = Greeting::new(&socket, config.timeouts.handshake);
-            let agreed = greeting.greet(&config)?;
-            (agreed, greeting.finish()?)
-        } else {
-            let agreed = Agreed {
-                id: SessionId(0),
-                peer_limits: PeerLimits::announced(&config.limits),
-                peer_times: PeerTimes::default(),
-            };
-            (agreed, Vec::new())
-        };
-        let (inbox, source) = handlers.open_inbox(&config.limits).unzip();
-        let pool = handlers.open_pool(&config);
-        let owner = handlers.owner(&config.limits);
-        let inbox_room = source.as_ref().map(Source::room);
-        let pool_room = pool.as_ref().map(|workers| workers.room());
-        let rooms = inbox_room.into_iter().chain(pool_room);
-        let socket = Arc::new(socket);
-        let connection = Connection::new(socket, peer, self.framing, config, agreed, rooms, owner)?;
-        let session = Session::new(connection.clone(), handlers.interceptors());
-        let router = Router::new(handlers, session.clone(), None, source, pool);
-        start(&connection, router, &received, places)?;
-        Ok(Client {
-            handle: Arc::new(Handle { session, inbox }),
-        })
-    }
-}
-
-impl fmt::Debug for ClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder")
-            .field("config", &self.config)
-            .field("framing", &self.framing)
-            .finish_non_exhaustive()
+        f.debug_tuple("Client").field(&self.session()).finish()
     }
 }

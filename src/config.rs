@@ -9,7 +9,9 @@
 //! limits.frame_bytes = 1 << 20;
 //! ```
 
+mod backoff;
 mod heartbeat;
+mod hold;
 mod limits;
 #[cfg(feature = "config")]
 mod notation;
@@ -26,7 +28,9 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
 
+pub use backoff::Backoff;
 pub use heartbeat::Heartbeat;
+pub use hold::Hold;
 pub use limits::Limits;
 pub use pool::{Dispatch, Pool};
 #[cfg(feature = "config")]
@@ -46,6 +50,10 @@ pub(crate) struct Config {
     pub(crate) socket: SocketOptions,
     pub(crate) threads: ThreadOptions,
     pub(crate) slow_peer: SlowPeer,
+    /// If the builder or a file says so.
+    pub(crate) backoff: Option<Backoff>,
+    /// Likewise.
+    pub(crate) hold: Option<Hold>,
 }
 
 /// A setting with which nothing could ever work.
@@ -131,6 +139,8 @@ impl Config {
             let what = format!("= {total} is below {session}, limits.session_bytes");
             return Err(Mistake { key, what });
         }
+        self.backoff.as_ref().map_or(Ok(()), Backoff::check)?;
+        self.hold.as_ref().map_or(Ok(()), Hold::check)?;
         self.socket.check()
     }
 }

@@ -5,6 +5,8 @@
 //!
 //! - `sending`: messages into the queue; `gathering`, what handlers send in one piece
 //! - `overflow`: what becomes of a push for which there is no room
+//! - `sending`: messages into the queue; `framed_before`, those from before there was
+//!   one; `gathering`, what handlers send in one piece
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
 //! - `reading`: the reader thread and those that stand in for it, by
 //!   `substitute`; `order`, who of them does
@@ -16,6 +18,8 @@
 //! - `cancelling`: calls that the peer gave up, and what was called for them
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment
+//! - `observing`: how it is at one moment
+//! - `never`: what stands for a connection before the first
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 
 mod arrival;
@@ -25,10 +29,12 @@ mod cancelling;
 mod closing;
 pub(crate) mod dial;
 pub(crate) mod ending;
+mod framed_before;
 mod gathering;
 pub(crate) mod handshake;
 pub(crate) mod inlet;
 pub(crate) mod listen;
+mod never;
 mod observing;
 mod open_calls;
 mod order;
@@ -77,13 +83,14 @@ pub(crate) use self::arrival::Arrival;
 use self::cancelling::Cancelling;
 use self::ending::Ending;
 pub(crate) use self::ending::last_steps;
+pub(crate) use self::framed_before::PushFrame;
 use self::gathering::Gather;
 use self::inlet::{Inlet, Room};
 use self::open_calls::OpenCalls;
 use self::output::WriteHalf;
 use self::overflow::Overflow;
 pub(crate) use self::owner::Owner;
-pub(crate) use self::reading::{prepare, start};
+pub(crate) use self::reading::prepare;
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling, serve};
 pub(crate) use self::sending::Wait;

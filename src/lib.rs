@@ -39,7 +39,7 @@
 //! - **Calls work from inside handlers**, also back to the caller, without deadlock.
 //!
 //! [`guide::promises`] says exactly what holds, and what does not yet: this version does not
-//! reconnect by itself and does not encrypt.
+//! encrypt.
 //!
 //! # What it costs
 //!
@@ -50,7 +50,7 @@
 //! | a push | one copy into the send queue, which waits for no lock and in the steady state allocates nothing |
 //! | a call | the same, and a place to wait; with [`call_with`](Session::call_with) no allocation either |
 //! | connections | a few thousand in a process: threads are counted, and what is too much is refused |
-//! | dependencies | nine crates, and seventeen more behind them (`cargo tree`); no runtime to start, no thread before the first connection |
+//! | dependencies | ten crates, and eighteen more behind them (`cargo tree`); no runtime to start, no thread before the first connection |
 //!
 //! It is for programs of your own that talk to each other and whose code blocks. It is not for
 //! browsers, for tens of thousands of connections to one process, for messages that must outlive
@@ -80,6 +80,7 @@
 //! | reply | the answer to a call: a body, or an error status | [`Reply`], [`Status`] |
 //! | route | what a message is about: a number or a name | [`Route`] |
 //! | metadata | a few key and value pairs beside the body | [`Request::meta`], [`Context::metadata`] |
+//! | client | the peer that this side dialled, over one session, or over one after the other | [`Client`] |
 //! | session | one peer, as user code holds it: push to it, call it | [`Session`] |
 //! | inbox | messages without a handler, to be received by threads of your own | [`Inbox`] |
 //! | hub | a server's sessions: find one, push to all | [`Hub`] |
@@ -87,7 +88,7 @@
 //! | group | sessions that get the same pushes | [`Hub::join`], [`Hub::push_to_group`] |
 //! | peer | whoever is at the other end; both ends have the same powers | |
 //!
-//! A [`Client`] is a session that this side dialled, a [`Server`] has a session for each client.
+//! A [`Client`] has a session that this side dialled, a [`Server`] has one for each client.
 //! Clients, sessions and hubs are cheap to clone, and any number of threads may use one at once.
 //!
 //! # Addresses
@@ -240,6 +241,16 @@
 //! *confirmed* were received by the peer, and of the *unconfirmed* between none and all were.
 //! After a clean close in the native protocol all are confirmed.
 //!
+//! # Reconnecting
+//!
+//! By default a client is over with its session. With [`ClientBuilder::reconnect`] it dials again
+//! when that is lost, after waits that grow ([`Backoff`]), and goes from one [`Session`] to the
+//! next; [`also_at`](ClientBuilder::also_at) adds addresses, and
+//! [`connect_later`](ClientBuilder::connect_later) does not wait for the first. Meanwhile pushes
+//! and calls fail at once, or are held or wait ([`ClientBuilder::hold`]); nothing is sent twice.
+//! [`on_login`](ClientBuilder::on_login) introduces each session to the server, and
+//! [`on_state`](ClientBuilder::on_state) tells how it goes. [`guide::promises`] has the rules.
+//!
 //! # Figures and log
 //!
 //! [`Session::stats`] counts one session, [`Hub::stats`] and [`Server::stats`] all of them, with
@@ -305,12 +316,13 @@ pub mod status;
 mod timer;
 
 pub use address::Address;
-pub use client::{Client, ClientBuilder};
+pub use client::{Client, ClientBuilder, ClientState, StateChange, Totals};
 pub use codec::{Body, FromBody, IntoBody};
 #[cfg(feature = "config")]
 pub use config::Settings;
 pub use config::{
-    Dispatch, Heartbeat, Limits, Pool, SlowPeer, SocketOptions, StartedThread, ThreadRole, Timeouts,
+    Backoff, Dispatch, Heartbeat, Hold, Limits, Pool, SlowPeer, SocketOptions, StartedThread,
+    ThreadRole, Timeouts,
 };
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};

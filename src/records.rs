@@ -9,6 +9,8 @@
 //! | `trunkline::session` | warn | a session ended otherwise than by goodbyes |
 //! | `trunkline::session` | warn | a push to a peer that reads too slowly was dropped |
 //! | `trunkline::session` | debug | a session began; it ended cleanly |
+//! | `trunkline::client` | warn | a client that reconnects has stopped, with the reason |
+//! | `trunkline::client` | info | it has lost its session and waits to dial again; it is connected |
 //! | `trunkline::handler` | warn | a handler panicked |
 //!
 //! Nothing is recorded per message, and never a body. Of each kind a server or client writes at
@@ -25,6 +27,7 @@ use crate::error::caught;
 
 const SERVER: &str = "trunkline::server";
 const SESSION: &str = "trunkline::session";
+const CLIENT: &str = "trunkline::client";
 const HANDLER: &str = "trunkline::handler";
 
 /// The time for which records are counted.
@@ -42,6 +45,9 @@ pub(crate) enum Topic {
     Dropped,
     Begun,
     Ended,
+    Lost,
+    Connected,
+    Stopped,
     Panicked,
 }
 
@@ -56,6 +62,8 @@ impl Topic {
             Topic::Listening | Topic::ShutDown => (SERVER, Level::Info),
             Topic::Broken | Topic::Dropped => (SESSION, Level::Warn),
             Topic::Begun | Topic::Ended => (SESSION, Level::Debug),
+            Topic::Lost | Topic::Connected => (CLIENT, Level::Info),
+            Topic::Stopped => (CLIENT, Level::Warn),
             Topic::Panicked => (HANDLER, Level::Warn),
         }
     }

@@ -1,6 +1,8 @@
 //! What user code holds: a session with one peer, its requests, pending calls and responders.
 
 mod call_bytes;
+mod callee;
+mod calling;
 mod clock;
 mod data;
 mod inbox;
@@ -18,17 +20,19 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use crate::address::Address;
-use crate::codec::{Body, FromBody, IntoBody};
+use crate::codec::IntoBody;
 use crate::config::{SlowPeer, deadline};
 use crate::connection::{
-    CloseReport, Company, Connection, OpenSocket, Wait, before_wait, is_handler_of, last_steps,
+    CloseReport, Connection, OpenSocket, before_wait, is_handler_of, last_steps,
 };
-use crate::error::{Error, ErrorKind, TryPushError};
-use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route, SessionId};
+use crate::error::{Error, ErrorKind};
+use crate::message::{CodecId, SessionId};
 use crate::queue::scratch;
 use crate::stats::Stats;
 use crate::status::Status;
 
+pub(crate) use self::callee::{Callee, Current, Standing, push};
+pub(crate) use self::calling::calling_methods;
 use self::data::Data;
 use self::membership::Membership;
 pub(crate) use call_bytes::CallBytes;
@@ -102,124 +106,10 @@ impl Session {
         self.connection.is_over() || self.connection.is_closing()
     }
 
-    /// Sends a one-way message; waits for room in the send queue up to `timeouts.push`.
-    ///
-    /// It returns when the message is queued; with [`SlowPeer::DropNewest`] also when it was
-    /// dropped. Messages of one thread arrive in their order.
-    ///
-    /// # Errors
-    /// `Timeout` if there was no room in time, `QueueFull` where the limit is zero, `SlowPeer` where
-    /// [that policy](SlowPeer) has ended the session for it, `Closed` or `Disconnected`, `TooLarge`, `Unsupported` by the protocol, `InvalidInput` for an empty or
-    /// reserved route and for what the codec refuses; in a handler that would have to wait
-    /// `WouldDeadlock`, or `Overloaded` if no thread can take over. Then nothing was sent.
-    #[doc(alias = "AsyncSend")]
-    #[doc(alias = "SendMessage")]
-    #[doc(alias = "send")]
-    pub fn push<'r>(&self, route: impl Into<Route<'r>>, body: impl IntoBody) -> Result<(), Error> {
-        let limit = self.connection.config.timeouts.push;
-        self.push_message(route.into(), MetadataRef::EMPTY, &body, Some(limit))
-    }
+    calling_methods!();
 
-    /// Sends a one-way message if there is room now, whatever the policy for slow peers.
-    ///
-    /// # Errors
-    /// As [`push`](Session::push), but `QueueFull` at once if there is no room. The error gives
-    /// the body back.
-    #[doc(alias = "try_send")]
-    pub fn try_push<'r, B: IntoBody>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: B,
-    ) -> Result<(), TryPushError<B>> {
-        self.push_message(route.into(), MetadataRef::EMPTY, &body, None)
-            .map_err(|error| TryPushError::new(error, body))
-    }
-
-    /// Sends a one-way message, waiting for room at most `limit`; zero does not wait. The policy
-    /// for slow peers holds as for [`push`](Session::push).
-    ///
-    /// # Errors
-    /// As [`push`](Session::push); the error gives the body back.
-    #[doc(alias = "send_timeout")]
-    pub fn push_timeout<'r, B: IntoBody>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: B,
-        limit: Duration,
-    ) -> Result<(), TryPushError<B>> {
-        self.push_message(route.into(), MetadataRef::EMPTY, &body, Some(limit))
-            .map_err(|error| TryPushError::new(error, body))
-    }
-
-    fn push_message(
-        &self,
-        route: Route<'_>,
-        metadata: MetadataRef<'_>,
-        body: &impl IntoBody,
-        limit: Option<Duration>,
-    ) -> Result<(), Error> {
-        with_bytes(body, |codec, bytes| {
-            let mut message = MessageRef::new(Kind::Push, route, 0, codec, bytes);
-            message.metadata = metadata;
-            let wait = limit.map_or(Wait::No, Wait::For);
-            self.connection.send(&message, wait, Company::Alone)
-        })
-    }
-
-    /// Calls the peer and waits for the reply, up to `timeouts.call`.
-    ///
-    /// # Errors
-    /// `Status` if the peer answered an error status, `Timeout`, `Disconnected` (see
-    /// [`Error::maybe_executed`]), `TooManyInFlight`, and those of [`push`](Session::push).
-    #[doc(alias = "SyncSend")]
-    #[doc(alias = "req")]
-    #[doc(alias = "request")]
-    pub fn call<'r>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: impl IntoBody,
-    ) -> Result<Reply, Error> {
-        self.request(route).call(body)
-    }
-
-    /// Calls the peer and lends the reply's body to `read`: without an allocation.
-    ///
-    /// # Errors
-    /// As [`call`](Session::call).
-    pub fn call_with<'r, R>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: impl IntoBody,
-        read: impl FnOnce(Body<'_>) -> R,
-    ) -> Result<R, Error> {
-        self.request(route).call_with(body, read)
-    }
-
-    /// Calls the peer and decodes the reply's body.
-    ///
-    /// # Errors
-    /// As [`call`](Session::call), and `BadBody` or `Unsupported` if the reply does not decode.
-    pub fn call_as<'r, T: for<'b> FromBody<'b>>(
-        &self,
-        route: impl Into<Route<'r>>,
-        body: impl IntoBody,
-    ) -> Result<T, Error> {
-        self.request(route).call_with(body, |body| body.decode())?
-    }
-
-    /// Begins a push or call with metadata or a time limit of its own.
-    #[doc(alias = "ctx")]
-    pub fn request<'r>(&self, route: impl Into<Route<'r>>) -> Request<'_, 'r> {
-        Request::new(self, route.into())
-    }
-
-    /// Waits until everything that was queued has been handed to the system.
-    ///
-    /// # Errors
-    /// `Timeout`, or `Disconnected` if the connection ended before; `WouldDeadlock` or
-    /// `Overloaded` in a handler that cannot hand the reading over.
-    pub fn flush(&self, limit: Duration) -> Result<(), Error> {
-        self.connection.flush(deadline(Instant::now(), limit))
+    fn callee(&self) -> &Session {
+        self
     }
 
     /// Begins to close and returns at once: what is queued is sent, goodbyes are exchanged,

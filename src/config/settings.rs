@@ -11,11 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use self::places::{Places, malformed};
-use super::{Config, Heartbeat, Limits, Mistake, SlowPeer, SocketOptions, Timeouts};
+use super::{Backoff, Config, Heartbeat, Hold, Limits, Mistake, SlowPeer, SocketOptions, Timeouts};
 use crate::error::{Error, ErrorKind};
 
 /// Limits, time limits, heartbeats, socket options and the policy for slow peers as a file sets
-/// them, for either builder.
+/// them, for either builder; and how a client reconnects and holds.
 ///
 /// ```
 /// # use trunkline::{Client, Error, Settings};
@@ -58,6 +58,12 @@ pub struct Settings {
     pub heartbeat: Heartbeat,
     /// Options of the sockets.
     pub socket: SocketOptions,
+    /// How a client spreads its attempts, if it reconnects; `None` leaves what its builder says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    /// How much a client holds, if it does; `None` leaves what its builder says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
 }
 
 /// Where the defaults of the limits come from.
@@ -140,6 +146,8 @@ impl Config {
         self.timeouts = settings.timeouts;
         self.heartbeat = settings.heartbeat;
         self.socket = settings.socket;
+        self.backoff = settings.backoff.or(self.backoff.take());
+        self.hold = settings.hold.or(self.hold.take());
     }
 }
 

@@ -9,6 +9,7 @@ use parking_lot::MutexGuard;
 
 use super::Connection;
 use super::closing::close_timeout;
+use super::framed_before::{PushFrame, counted};
 use super::report::{CloseReason, CloseReport};
 use crate::error::{Error, ErrorKind};
 use crate::message::Kind;
@@ -43,6 +44,10 @@ pub(super) struct Ending {
     not_written: Count,
     /// Pushes that were dropped.
     dropped: Count,
+    /// Of what is not written, the pushes are kept for another connection.
+    pub(super) keeps_pushes: bool,
+    pub(super) kept: Vec<PushFrame>,
+    held: Count,
     /// `not_written` is known.
     accounted: bool,
     report: Option<CloseReport>,
@@ -134,6 +139,7 @@ impl Connection {
             return;
         }
         ending.reason = Some((reason, error.clone()));
+        let keeps = ending.keeps_pushes;
         drop(ending);
         if reason == CloseReason::Cut {
             self.cut.store(true, Ordering::SeqCst);
@@ -143,14 +149,22 @@ impl Connection {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         let mut unsent = HashSet::new();
-        let lost = self.give_up_output(|frame| self.note_calls(frame, &mut unsent));
+        let mut kept = Vec::new();
+        let lost = self.give_up_output(|frames| {
+            self.note_calls(frames, &mut unsent);
+            if keeps {
+                self.keep_pushes_of(frames, &mut kept);
+            }
+        });
         self.over.store(true, Ordering::SeqCst);
         self.wake_at_inlets();
         // Before the report, so that no outcome comes after the closed event.
         self.fail_calls(&error, |sequence| !unsent.contains(&sequence));
         self.cancel_all_nested();
         let mut ending = self.ending.lock();
-        ending.not_written = lost;
+        ending.held = counted(&kept);
+        ending.not_written = lost.less(ending.held);
+        ending.kept = kept;
         ending.accounted = true;
         drop(ending);
         self.ended.notify_all();
@@ -228,7 +242,8 @@ impl Connection {
         drop(closing);
         let ending = self.ending.lock();
         let unconfirmed = sent.less(confirmed);
-        let nothing_lost = unconfirmed.messages == 0 && ending.not_written.messages == 0;
+        let unsent = ending.not_written.messages + ending.held.messages;
+        let nothing_lost = unconfirmed.messages == 0 && unsent == 0;
         let (reason, error) = match &ending.reason {
             // The peer left after its goodbye without waiting for ours.
             Some((CloseReason::Reset, _)) if said_goodbye && nothing_lost => {
@@ -254,10 +269,18 @@ impl Connection {
             dismissal,
             not_written: ending.not_written,
             dropped: ending.dropped,
+            held: ending.held,
             unconfirmed,
             confirmed,
             received: self.counters.received(),
         }
+    }
+
+    /// What was written so far: not confirmed yet, and confirmed.
+    pub(crate) fn delivered(&self) -> (Count, Count) {
+        let sent = self.counters.sent();
+        let confirmed = self.delivery.lock().confirmed(sent);
+        (sent.less(confirmed), confirmed)
     }
 
     pub(super) fn count_end(&self, reason: CloseReason) {
@@ -288,9 +311,9 @@ impl Connection {
     }
 
     /// After the report: waits for the last steps of the threads.
-    pub(crate) fn wait_threads(&self, deadline: Instant) {
+    pub(crate) fn wait_threads(&self, deadline: impl Into<Option<Instant>>) {
         let ending = self.ending.lock();
-        drop(self.wait_until(ending, Some(deadline), |ending| ending.threads == 0));
+        drop(self.wait_until(ending, deadline.into(), |ending| ending.threads == 0));
     }
 
     fn wait_until<'a>(

@@ -13,10 +13,9 @@ use super::order::{Held, Order};
 use super::sampling::Sampling;
 use super::seat::Seat;
 use super::serving::ServedCall;
-use super::threads::{self, Places};
+use super::threads::Places;
 use super::waiter::outcome;
 use super::{Arrival, Connection, Receiver};
-use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::memory::Charge;
 use crate::message::{Kind, MessageRef};
@@ -29,25 +28,14 @@ pub(super) struct Reading<D> {
     pub(super) order: Order,
 }
 
-/// Starts the reader thread; `received` is what came behind the handshake. The places are for
-/// this thread and the writer; substitutes take their own.
-pub(crate) fn start<D: Receiver>(
-    connection: &Arc<Connection>,
-    dispatch: D,
-    received: &[u8],
-    places: Places,
-) -> Result<(), Error> {
-    let run = prepare(connection, dispatch, received, places);
-    let name = format!("tl-read-{}", connection.id);
-    threads::spawn(name, ThreadRole::Reader, &connection.config.threads, run)
-}
-
-/// What the reader thread does, for a thread that exists already.
+/// What the reader thread does; `received` is what came behind the handshake. The places are for
+/// this thread and the writer, if they are given back with the connection; substitutes take
+/// their own.
 pub(crate) fn prepare<D: Receiver>(
     connection: &Arc<Connection>,
     dispatch: D,
     received: &[u8],
-    places: Places,
+    places: Option<Places>,
 ) -> impl FnOnce() + Send + use<D> {
     let charge = || Charge::new(connection.memory.clone());
     let reading = Arc::new(Reading {

@@ -46,6 +46,9 @@ pub struct CloseReport {
     /// Pushes that were dropped and never accepted, as the peer reads too slowly
     /// ([`SlowPeer::DropNewest`](crate::SlowPeer::DropNewest)).
     pub dropped: Count,
+    /// Accepted here and never handed to the kernel, but [held](crate::ClientBuilder::hold) by
+    /// the client for its next session.
+    pub held: Count,
     /// Written, and the peer has not said that it came: perhaps lost.
     pub unconfirmed: Count,
     /// Received by the peer.
@@ -69,6 +72,9 @@ impl fmt::Display for CloseReport {
         }
         if self.dropped.messages > 0 {
             write!(f, ", dropped {}", self.dropped)?;
+        }
+        if self.held.messages > 0 {
+            write!(f, ", held {}", self.held)?;
         }
         if let Some(dismissal) = &self.dismissal {
             write!(f, "; closed here with {dismissal}")?;

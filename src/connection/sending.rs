@@ -154,7 +154,11 @@ impl Connection {
     }
 
     /// Reserves room for a push or call, waiting for it.
-    fn wait_for_room(&self, bytes: usize, deadline: Option<Instant>) -> Result<(), Error> {
+    pub(super) fn wait_for_room(
+        &self,
+        bytes: usize,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
         seat::before_wait()?;
         match self.queue.reserve_by(bytes, deadline) {
             Ok(()) => Ok(()),
@@ -168,7 +172,7 @@ impl Connection {
     }
 
     /// A push or call is not sent.
-    fn refused_full(&self, shortage: Shortage) -> Error {
+    pub(super) fn refused_full(&self, shortage: Shortage) -> Error {
         self.counters.others.queue_full.fetch_add(1);
         self.full(shortage)
     }

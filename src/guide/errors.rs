@@ -27,8 +27,8 @@
 //! | [`WouldDeadlock`] | the caller's | no | do not wait here: defer the answer, or let another thread wait |
 //! | [`Cancelled`] | nobody's | no | the caller of the handler that made this call has given up, or its session ended: stop |
 //! | [`Timeout`] | nobody's | yes | the text names the limit. A call may have been executed: see below |
-//! | [`Closed`] | this side's, or the peer said goodbye | no | dial again if the work goes on |
-//! | [`Disconnected`] | the line, or the peer's host | yes | dial again; a call may have been executed |
+//! | [`Closed`] | this side's, or the peer said goodbye | no | dial again if the work goes on; a client that [reconnects](super::promises#reconnecting) gives it only after its own end |
+//! | [`Disconnected`] | the line, or the peer's host | yes | dial again, or let the client [reconnect](super::promises#reconnecting); a call may have been executed |
 //! | [`ConnectFailed`] | the line, or the peer's host | yes | later, or another address |
 //! | [`WrongProtocol`] | the peer's | no | something else listens there; the text says what it looks like |
 //! | [`Malformed`] | the peer's | no | the session is over: look for a broken or foreign peer |

@@ -69,7 +69,8 @@
 //! | `idle` | none | anything comes from the peer | the session ends with `Timeout`. With heartbeats a live peer says something at least every third of `heartbeat.limit`; in a protocol without them this also ends honest sessions on which nothing happens |
 //! | `close` | 5 s | a close that nobody waits for, or that the peer began, is complete | the rest is cut off |
 //!
-//! What takes a limit as an argument: [`Session::push_timeout`](crate::Session::push_timeout),
+//! What takes a limit as an argument: [`Client::wait_connected`](crate::Client::wait_connected),
+//! [`Session::push_timeout`](crate::Session::push_timeout),
 //! [`flush`](crate::Session::flush), [`shutdown`](crate::Session::shutdown),
 //! [`wait_closed`](crate::Session::wait_closed),
 //! [`Pending::wait_timeout`](crate::Pending::wait_timeout) and
@@ -85,6 +86,28 @@
 //! |---|---|---|---|
 //! | `interval` | 10 s | this side says again that it is there; a third of the peer's limit, if that is shorter, but at least 100 ms | a ping is sent |
 //! | `limit` | 30 s | a byte comes from the peer, while this side waits for one | the session ends with `Timeout`, and its calls with `Disconnected` |
+//! # Reconnecting
+//!
+//! The fields of [`Backoff`](crate::Backoff), for a client that
+//! [reconnects](super::promises#reconnecting). Each wait is random, between zero and a bound that
+//! grows.
+//!
+//! | setting | default | of | when it passes |
+//! |---|---|---|---|
+//! | `first` | 100 ms | the bound of the first wait; at least 1 ms | the client dials |
+//! | `factor` | 2 | growth of the bound with each attempt; at least 1 | |
+//! | `most` | 30 s | the largest bound | |
+//! | `attempts` | none | attempts, in each of which all addresses are tried | the client stops |
+//! | `total` | none | time since the loss | the client stops |
+//! | `stable` | 10 s | the life of a session | waits, attempts and total begin anew at its end |
+//!
+//! The fields of [`Hold`](crate::Hold), for a client that holds pushes while it has no session.
+//!
+//! | limit | default | of | what passes it |
+//! |---|---|---|---|
+//! | `bytes` | 1 MiB | the held pushes, as they go over the wire | `push` and `try_push`: `QueueFull`, at once. What a lost session has not written is held beyond it |
+//! | `messages` | 4,096 | held pushes | the same |
+//! | `age` | 30 s | a held push, from the push on; what was not written, from the loss on | it is dropped, counted, and told to `on_error` and `on_state` |
 //!
 //! # Socket options
 //!
@@ -120,6 +143,7 @@
 //! | backlog, while a handler waits | `backlog_bytes` | 1 MiB | 64 KiB |
 //! | calls of the peer, in the inbox or pool, or if handlers keep their bodies to answer later | `incoming_call_bytes` | 4 MiB | 256 KiB |
 //! | together | | 10 MiB | 640 KiB |
+//! | held pushes, one for all sessions of a client | `hold.bytes` + `queued_bytes` | 2 MiB | |
 //! | inbox, one for all sessions of a server | `inbox_bytes` | 8 MiB | 256 KiB |
 //! | pool, one for all sessions of a server | `pool_bytes` | 8 MiB | 256 KiB |
 //! | read buffer, idle | `read_buffer_least` | 4 KiB | 4 KiB |

@@ -11,6 +11,8 @@
 //! | `trunkline::session` | warn | a session ended otherwise than by goodbyes, with its report |
 //! | `trunkline::session` | warn | a push to a peer that reads too slowly was dropped |
 //! | `trunkline::session` | debug | a session began; it ended cleanly, with its report |
+//! | `trunkline::client` | warn | a client that [reconnects](super::promises#reconnecting) has stopped for a reason that trying again cannot help, or has tried enough |
+//! | `trunkline::client` | info | such a client has lost its session, or an attempt has failed, and it waits to dial again; it is connected |
 //! | `trunkline::handler` | warn | a handler panicked: kind, route and session; the panic's own text goes to the panic hook |
 //!
 //! For most servers `trunkline=info` is right: silent while all is well, except for the start and

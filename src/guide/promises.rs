@@ -22,6 +22,7 @@
 //! | count | means | after a cut |
 //! |---|---|---|
 //! | [`not_written`](crate::CloseReport::not_written) | never handed to the system | certainly lost |
+//! | [`held`](crate::CloseReport::held) | the same, but a client that [reconnects](#reconnecting) keeps it for its next session | not lost yet |
 //! | [`unconfirmed`](crate::CloseReport::unconfirmed) | written; the peer has not said that it came | between none and all came |
 //! | [`confirmed`](crate::CloseReport::confirmed) | received by the peer: handed to a handler, pool, inbox or waiter, or answered | certainly came |
 //!
@@ -120,6 +121,52 @@
 //!
 //! What all peers together make a server hold has [a cap](super::limits#memory-of-a-server), and
 //! small messages pass even when it is used up.
+//! # Reconnecting
+//!
+//! A client [reconnects](crate::ClientBuilder::reconnect) if its builder says so; otherwise it is
+//! over with its session. Each connection is a session of its own, with its own report.
+//!
+//! - **Nothing is sent again** that may have been written, and no call ever. What is lost is what
+//!   the reports of the sessions say; [`totals`](crate::Client::totals) adds them up.
+//! - **While there is no session**, pushes and calls fail at once with
+//!   [`Disconnected`](crate::ErrorKind::Disconnected), and were not sent. With
+//!   [`hold`](crate::ClientBuilder::hold) pushes are kept instead, in order and within bounds,
+//!   behind those that the lost session had accepted and never written as a whole; they go out
+//!   before anything newer of any thread. What gets too old, or is left when the client
+//!   stops, is dropped, counted and told. Calls wait for the session, within their time limit; a
+//!   call that meets the loss itself fails.
+//! - **Clients spread out.** Each waits a random time before it dials, from a range that grows
+//!   up to a bound. All [addresses](crate::ClientBuilder::also_at) are tried in their order in
+//!   each attempt, and names are looked up anew.
+//! - **A [login](crate::ClientBuilder::on_login)** runs on each session before anything that the
+//!   program sends on the client.
+//! - **It stops** where trying again cannot help: at `Version`, `WrongProtocol`, `InvalidInput`,
+//!   `Unsupported`, at `Refused` and errors of the login that are not
+//!   [retryable](crate::Error::is_retryable), if all addresses fail like that; when the peer says
+//!   goodbye with a status other than `GOING_AWAY` and `OVERLOADED`, as if the client is removed
+//!   or its name was taken over; and after `backoff.attempts` or `backoff.total`.
+//!   [`reconnect_now`](crate::Client::reconnect_now) begins anew, and ends a wait.
+//! - **A close is final**: of the client, or the drop of its last handle. Nothing is dialled
+//!   afterwards; a dial in progress comes to nothing, at the latest after `timeouts.connect`. To
+//!   close a session alone lets the client dial again.
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use trunkline::{Backoff, Client, Error, Hold, Server};
+//! # fn main() -> Result<(), Error> {
+//! # let server = Server::builder().on_call("/login", |_, _| ()).bind("127.0.0.1:0")?;
+//! # let address = server.local_address();
+//! let client = Client::builder()
+//!     .reconnect(Backoff::default())
+//!     .hold(Hold::default())
+//!     .on_login(|session| session.call("/login", "Ann").map(drop))
+//!     .on_state(|change| eprintln!("{change}"))
+//!     .connect_later(address)?;
+//! client.push("/news", "it goes out when there is a session")?;
+//! client.wait_connected(Duration::from_secs(5))?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # The edges of a session
 //!
@@ -176,7 +223,6 @@
 //!
 //! | | what that means today |
 //! |---|---|
-//! | reconnecting | a session that is lost stays lost: dial again, and decide what to repeat by `not_written` and `maybe_executed` |
 //! | cables | one session is one connection; several to one peer are several sessions |
 //! | resumable sessions | hence no "exactly once" across a cut |
 //! | encryption, authentication | the line is plain: use networks that you trust, Unix sockets, or a tunnel. [`on_accept`](crate::ServerBuilder::on_accept) refuses by address, or by Unix user |

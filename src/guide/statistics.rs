@@ -1,6 +1,7 @@
 //! What the figures tell.
 //!
 //! [`Session::stats`](crate::Session::stats) has those of one session,
+//! [`Client::stats`](crate::Client::stats) of all that a client has had,
 //! [`Hub::stats`](crate::Hub::stats) and [`Server::stats`](crate::Server::stats) those of all
 //! together, with the sessions that are over. A snapshot is cheap; taking one stops nobody.
 //!

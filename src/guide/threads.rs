@@ -17,7 +17,10 @@
 //! | callback | `trunkline-calls` | at most one for each process, for callbacks of calls that end without a reply | no | no |
 //!
 //! The number is that of the session. A server's reader starts with the handshake, before there
-//! is one.
+//! is one. The reader of a client that [reconnects](super::promises#reconnecting) waits, dials and
+//! reads one session after the other, under the number of its first one, or as `tl-read` after
+//! `connect_later`; it and its two places are kept until the client is closed or dropped, also
+//! while it has stopped.
 //!
 //! # Stack
 //!
@@ -64,6 +67,7 @@
 //! | wait for a push's room, [`flush`](crate::Session::flush) | yes | the same |
 //! | [`close`](crate::Session::close) or [`abort`](crate::Session::abort) the own session | yes | a close ends after the handler has returned; an abort cuts the line at once |
 //! | [`shutdown`](crate::Session::shutdown) the own session or server | no | closing begins; the call itself fails with `WouldDeadlock` |
+//! | wait for the next session of its own client | no | `WouldDeadlock`: that is dialled after the handler has returned |
 //! | panic | if it must | status `HANDLER_PANICKED`, counted and recorded; the session lives |
 //! | compute for long, sleep, wait for a lock or channel | better not | its session waits, others do not; use [`defer`](crate::Context::defer), and ask for [`cancelled`](crate::Context::cancelled) between steps; or a [pool](#a-pool) |
 //!
@@ -74,6 +78,8 @@
 //! | code | thread | may wait? |
 //! |---|---|---|
 //! | `on_connected`, `on_closed` | the session's reader | as a handler; in `on_closed` the own session is over |
+//! | [`on_login`](crate::ClientBuilder::on_login) | the session's reader | as a handler |
+//! | [`on_state`](crate::ClientBuilder::on_state) | the client's reader | not for the client: it dials after it |
 //! | `on_accept` | accept | no: nobody else is let in meanwhile |
 //! | `on_error` | whichever found the error | no |
 //! | callbacks of replies | the session's reader | as a handler |

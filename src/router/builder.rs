@@ -333,7 +333,8 @@ macro_rules! handler_methods {
         }
 
         /// Limits, time limits, heartbeats, socket options and the policy for slow peers as a file
-        /// sets them, in place of those set so far.
+        /// sets them, in place of those set so far; and how a client reconnects and holds, if it
+        /// does and the file says so.
         #[cfg(feature = "config")]
         #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
         pub fn settings(mut self, settings: $crate::Settings) -> Self {

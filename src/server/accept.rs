@@ -209,7 +209,7 @@ impl Shared {
                 let handlers = self.handlers.clone();
                 let router = Router::new(handlers, session, Some(member), inbox, pool);
                 drop((self, newcomer));
-                prepare(&connection, router, &received, places)();
+                prepare(&connection, router, &received, Some(places))();
             }
             Err(error) => {
                 self.hub.counters().handshakes_failed.fetch_add(1);

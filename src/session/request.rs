@@ -4,23 +4,31 @@ use std::time::{Duration, Instant};
 
 use super::clock::coarse_now;
 use super::interceptor::refused;
-use super::{Direction, Exchange, Pending, Reply, Session, Watched, with_bytes};
+use super::{Callee, Direction, Exchange, Pending, Reply, Session, Watched, push, with_bytes};
 use crate::codec::{Body, IntoBody};
 use crate::config::deadline;
-use crate::connection::before_wait;
 use crate::connection::serving::{self, Served};
 use crate::connection::waiter::{Caller, Outcome, Waiter};
+use crate::connection::{Wait, before_wait};
 use crate::error::{Error, ErrorKind};
 use crate::message::{Kind, MessageRef, Metadata, Route};
 
 /// From this time limit on the coarse clock will do for a callback.
 const COARSE: Duration = Duration::from_secs(1);
 
+/// Until when a call may take.
+#[derive(Clone, Copy)]
+struct Until {
+    deadline: Option<Instant>,
+    /// What the peer is told of it.
+    told: Option<Duration>,
+}
+
 /// A message that is being put together; see [`Session::request`].
 #[must_use = "nothing is sent before push, call or start"]
 #[derive(Debug)]
 pub struct Request<'s, 'r> {
-    session: &'s Session,
+    callee: &'s dyn Callee,
     route: Route<'r>,
     metadata: Metadata,
     limit: Option<Duration>,
@@ -30,9 +38,9 @@ pub struct Request<'s, 'r> {
 }
 
 impl<'s, 'r> Request<'s, 'r> {
-    pub(super) fn new(session: &'s Session, route: Route<'r>) -> Self {
+    pub(crate) fn new(callee: &'s dyn Callee, route: Route<'r>) -> Self {
         Request {
-            session,
+            callee,
             route,
             metadata: Metadata::new(),
             limit: None,
@@ -79,11 +87,9 @@ impl<'s, 'r> Request<'s, 'r> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        let limit = self
-            .limit
-            .unwrap_or(self.session.connection.config.timeouts.push);
-        self.session
-            .push_message(self.route, self.metadata.as_ref(), &body, Some(limit))
+        let limit = self.limit.unwrap_or(self.callee.config().timeouts.push);
+        let metadata = self.metadata.as_ref();
+        push(self.callee, self.route, metadata, &body, Wait::For(limit))
     }
 
     /// Sends it as a call and waits for the reply.
@@ -117,11 +123,15 @@ impl<'s, 'r> Request<'s, 'r> {
     /// As [`Session::call`], before the call is sent.
     #[doc(alias = "AsyncCall")]
     pub fn start(self, body: impl IntoBody) -> Result<Pending, Error> {
-        let connection = self.session.connection.clone();
         let waiter = Waiter::take();
         let started = Instant::now();
+        let request = self.in_service();
+        let until = request.until(started)?;
+        let deadline = until.deadline;
+        let session = request.callee.current(deadline)?;
         let caller = |_: &Watched| Caller::Thread(waiter.clone());
-        let (sequence, deadline, watched) = self.in_service().open(&body, started, caller)?;
+        let (sequence, watched) = request.open(&session, &body, until, caller)?;
+        let connection = session.connection.clone();
         Ok(Pending::new(
             connection, waiter, sequence, started, deadline, watched,
         ))
@@ -148,71 +158,89 @@ impl<'s, 'r> Request<'s, 'r> {
                 callback(outcome.map(|reply| Body::new(reply.body, reply.codec)));
             }))
         };
-        let limit = self
-            .limit
-            .unwrap_or(self.session.connection.config.timeouts.call);
         let request = self.in_service();
-        let started = match limit < COARSE || request.served.is_some() {
+        let started = match request.call_limit() < COARSE || request.served.is_some() {
             true => Instant::now(),
             false => coarse_now(),
         };
-        request.open(&body, started, caller)?;
+        let until = request.until(started)?;
+        let session = request.callee.current(until.deadline)?;
+        request.open(&session, &body, until, caller)?;
         Ok(())
     }
 
-    fn open(
-        self,
-        body: &impl IntoBody,
-        started: Instant,
-        caller: impl FnOnce(&Watched) -> Caller,
-    ) -> Result<(u32, Option<Instant>, Watched), Error> {
-        if let Some(error) = self.error {
-            return Err(error);
+    fn call_limit(&self) -> Duration {
+        self.limit.unwrap_or(self.callee.config().timeouts.call)
+    }
+
+    /// Until when the call, which is to be sent, may take.
+    fn until(&self, started: Instant) -> Result<Until, Error> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
         }
-        let connection = &self.session.connection;
-        let limit = self.limit.unwrap_or(connection.config.timeouts.call);
+        let limit = self.call_limit();
         if limit == Duration::ZERO {
             return Err(Error::new(
                 ErrorKind::Timeout,
                 "a call with a time limit of zero is not sent",
             ));
         }
-        let mut deadline = deadline(started, limit);
-        // The peer knows the default from the handshake.
-        let mut told = self
-            .limit
-            .filter(|own| *own != connection.config.timeouts.call);
-        if let Some(inherited) = inherited(self.served.as_ref(), deadline)? {
-            deadline = Some(inherited);
-            told = Some(inherited.saturating_duration_since(started));
-        }
-        if told == Some(Duration::ZERO) {
+        let own = deadline(started, limit);
+        let Some(inherited) = inherited(self.served.as_ref(), own)? else {
+            // The peer knows the default from the handshake.
+            let default = self.callee.config().timeouts.call;
+            return Ok(Until {
+                deadline: own,
+                told: self.limit.filter(|own| *own != default),
+            });
+        };
+        let left = inherited.saturating_duration_since(started);
+        if left.is_zero() {
             return Err(Error::new(
                 ErrorKind::Timeout,
                 "no time is left of the call that this handler serves",
             ));
         }
-        let (sequence, watched) = with_bytes(body, |codec, bytes| {
+        Ok(Until {
+            deadline: Some(inherited),
+            told: Some(left),
+        })
+    }
+
+    fn open(
+        &self,
+        session: &Session,
+        body: &impl IntoBody,
+        until: Until,
+        caller: impl FnOnce(&Watched) -> Caller,
+    ) -> Result<(u32, Watched), Error> {
+        with_bytes(body, |codec, bytes| {
             let exchange = || Exchange {
-                session: self.session,
+                session,
                 direction: Direction::Outgoing,
                 kind: Kind::Call,
                 route: self.route,
                 metadata: self.metadata.as_ref(),
                 body_bytes: bytes.len(),
             };
-            let watched = self.session.intercept(exchange).map_err(refused)?;
+            let watched = session.intercept(exchange).map_err(refused)?;
             let mut message = MessageRef::new(Kind::Call, self.route, 0, codec, bytes);
             message.metadata = self.metadata.as_ref();
-            message.time_left = told;
-            let opened =
-                connection.open_call(message, caller(&watched), deadline, self.served.as_ref());
+            message.time_left = until.told;
+            let opened = session
+                .connection
+                .open_call(
+                    message,
+                    caller(&watched),
+                    until.deadline,
+                    self.served.as_ref(),
+                )
+                .map_err(|error| self.callee.refused(error));
             if let (Err(_), Some(watched)) = (&opened, &watched) {
                 watched.ended(&opened);
             }
             Ok((opened?, watched))
-        })?;
-        Ok((sequence, deadline, watched))
+        })
     }
 }
 

@@ -45,7 +45,7 @@ fn ipv4_and_ipv6_and_all_interfaces_are_served() {
             let session = server.hub().session(client.id()).unwrap();
             let peer = client.local_address();
             // IPv4 stays IPv4 in what is shown and compared.
-            assert_eq!(session.peer_address(), peer, "{listen} {dial}");
+            assert_eq!(session.peer_address(), &peer, "{listen} {dial}");
             assert_eq!(client.peer_address().port(), Some(port));
         }
     });
@@ -179,7 +179,7 @@ fn an_address_of_another_machine_cannot_be_listened_on() {
 
 /// Runs a child of the test in a network of its own, as root there; what it printed, unless
 /// there can be no such network here.
-fn in_a_network_of_its_own(test: &str, prepare: &str) -> Option<String> {
+pub(crate) fn in_a_network_of_its_own(test: &str, prepare: &str) -> Option<String> {
     if left_out_under_emulation(STARTS_A_PROCESS) {
         return None;
     }
@@ -371,7 +371,7 @@ fn small_messages_do_not_wait_for_acknowledgements() {
         let accepting = thread::spawn(move || RawPeer::accept(&listener));
         let client = Client::connect(address).unwrap();
         let mut peer = accepting.join().unwrap();
-        assert_two_at_once(&client, &mut peer, "dialled");
+        assert_two_at_once(&client.session(), &mut peer, "dialled");
     });
 }
 

@@ -379,9 +379,14 @@ fn flood(options: SocketOptions, total: usize, size: usize) {
         .unwrap();
     let session = server.hub().session(client.id()).unwrap();
     let overloaded = AtomicUsize::new(0);
+    let at_client = client.session();
     thread::scope(|scope| {
         for author in 0..8 {
-            let side: &Session = if author % 2 == 0 { &client } else { &session };
+            let side: &Session = if author % 2 == 0 {
+                &at_client
+            } else {
+                &session
+            };
             let overloaded = &overloaded;
             scope.spawn(move || {
                 let mut window = VecDeque::new();
@@ -462,8 +467,9 @@ fn handlers_that_push_more_than_fits_into_every_buffer_both_finish() {
             .connect(server.local_address())
             .unwrap();
         let session = server.hub().session(client.id()).unwrap();
+        let at_client = client.session();
         thread::scope(|scope| {
-            for side in [&*client, &session] {
+            for side in [&at_client, &session] {
                 scope.spawn(move || {
                     for _ in 0..5 {
                         side.call(1, ()).unwrap();

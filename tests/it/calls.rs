@@ -108,7 +108,7 @@ fn both_sides_call_each_other_at_once_with_equal_sequence_numbers() {
             .unwrap();
         let session = server.hub().session(client.id()).unwrap();
         thread::scope(|scope| {
-            scope.spawn(|| call_in_batches(&client, 1));
+            scope.spawn(|| call_in_batches(&client.session(), 1));
             scope.spawn(|| call_in_batches(&session, 2));
         });
         let mut at_server: Vec<u32> = at_server.try_iter().collect();

@@ -5,7 +5,7 @@ mod values;
 use std::fs;
 use std::path::Path;
 
-use trunkline::{Heartbeat, Limits, Server, SocketOptions, Timeouts};
+use trunkline::{Backoff, Heartbeat, Hold, Limits, Server, SocketOptions, Timeouts};
 
 use self::values::{fields, shown};
 
@@ -38,13 +38,15 @@ fn the_page_of_limits_has_every_limit_with_its_presets() {
 }
 
 #[test]
-fn the_page_of_limits_has_every_time_limit_and_socket_option_with_its_default() {
+fn the_page_of_limits_has_every_time_limit_and_option_with_its_default() {
     let page = page("limits");
     let timeouts = fields(&Timeouts::default());
     for (name, default) in timeouts
         .into_iter()
         .chain(fields(&Heartbeat::default()))
         .chain(fields(&SocketOptions::default()))
+        .chain(fields(&Backoff::default()))
+        .chain(fields(&Hold::default()))
     {
         let row = row(&page, &name).unwrap_or_else(|| panic!("{name} is missing"));
         assert_eq!(row[1], shown(&name, &default), "{name}");

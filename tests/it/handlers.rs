@@ -395,7 +395,7 @@ fn the_context_tells_what_came_and_from_whom() {
             b"it's me".to_vec(),
         );
         assert_eq!(who, expected);
-        assert_eq!(client.peer_address(), server.local_address());
+        assert_eq!(client.session().peer_address(), server.local_address());
     });
 }
 

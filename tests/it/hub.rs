@@ -35,7 +35,7 @@ fn a_session_is_found_by_the_address_of_its_peer() {
         let (first, session) = connected(&server);
         let (_second, other) = connected(&server);
         let hub = server.hub();
-        let address = first.local_address();
+        let address = &first.local_address();
         assert_eq!(hub.session_at(address).unwrap(), session);
         assert_eq!(hub.sessions_at(other.peer_address()), [other]);
         first.shutdown(LIMIT).unwrap();

@@ -76,7 +76,7 @@ fn a_received_message_says_what_a_handler_would_know() {
             .push("rain")
             .unwrap();
         let push = inbox.recv().unwrap();
-        assert_eq!(push.session(), &*client);
+        assert_eq!(push.session(), &client.session());
         assert_eq!(push.kind(), Kind::Push);
         assert_eq!(push.route(), Route::Name("/news"));
         assert_eq!(push.sequence(), 0);

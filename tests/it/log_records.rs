@@ -6,7 +6,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::Instant;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use trunkline::{Client, CloseReason, Limits, Server, SlowPeer, Status};
+use trunkline::{Backoff, Client, CloseReason, Limits, Server, SlowPeer, Status};
 
 use crate::support::{LIMIT, RawPeer, eventually, frame, server_session, tcp_address, within};
 
@@ -205,5 +205,33 @@ fn a_logger_that_panics_ends_no_session() {
         }
         let report = client.shutdown(LIMIT / 4).unwrap();
         assert_eq!(report.reason, CloseReason::Clean);
+    });
+}
+
+#[test]
+fn a_client_that_reconnects_records_that_it_waits_is_back_and_stops() {
+    within(LIMIT * 3, || {
+        keep();
+        const CLIENT: &str = "trunkline::client";
+        let server = Server::builder().bind("127.0.0.1:0").unwrap();
+        let address = tcp_address(&server);
+        let client = Client::builder()
+            .reconnect(Backoff::default())
+            .connect(address)
+            .unwrap();
+        let to = format!("to {address}");
+        let sessions = || server.hub().sessions();
+        assert!(eventually(LIMIT, || sessions().len() == 1));
+        sessions()[0].abort();
+        let is_back = || found(CLIENT, Level::Info, &["connected", &to, "attempt 1"]).len() == 1;
+        assert!(eventually(LIMIT, is_back));
+        let text = "so it is, log-records";
+        assert!(eventually(LIMIT, || sessions().len() == 1));
+        sessions()[0].close_with(Status::new(1000, text));
+        assert!(eventually(LIMIT, || {
+            found(CLIENT, Level::Warn, &["client stopped", text]).len() == 1
+        }));
+        assert!(!found(CLIENT, Level::Info, &["waiting", "lost"]).is_empty());
+        drop(client);
     });
 }

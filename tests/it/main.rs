@@ -43,6 +43,7 @@ mod own_sockets;
 mod pools;
 mod protocols;
 mod proxying;
+mod reconnect;
 #[cfg(feature = "config")]
 mod settings;
 mod slow_peers;

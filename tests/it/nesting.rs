@@ -66,7 +66,7 @@ fn handlers_of_both_sides_call_each_other_in_turns() {
         let (server, client, ran) = descending();
         let session = server.hub().session(client.id()).unwrap();
         for depth in [1u32, 2, 3, 5, 12] {
-            for side in [&*client, &session] {
+            for side in [&client.session(), &session] {
                 ran.store(0, Ordering::SeqCst);
                 let reply = side.call(DESCEND, depth.to_le_bytes()).unwrap();
                 assert_eq!(number(reply.body()), depth);
@@ -81,8 +81,9 @@ fn both_sides_begin_calls_in_turns_at_the_same_time() {
     within(Duration::from_secs(60), || {
         let (server, client, ran) = descending();
         let session = server.hub().session(client.id()).unwrap();
+        let at_client = client.session();
         thread::scope(|scope| {
-            for side in [&*client, &session] {
+            for side in [&at_client, &session] {
                 scope.spawn(move || {
                     for round in 0..500 {
                         let depth = 1 + round % 5;
@@ -119,7 +120,7 @@ fn a_call_that_would_go_too_deep_is_refused_and_everything_unwinds() {
             assert_eq!(number(reply.body()), 5);
             assert_eq!(ran.load(Ordering::SeqCst), 33 + 12);
         }
-        for session in [&*client, &session] {
+        for session in [&client.session(), &session] {
             assert!(eventually(LIMIT, || session.stats().calls_in_flight == 0));
         }
     });
@@ -219,7 +220,7 @@ fn handlers_that_wait_for_each_others_turn_end_in_their_time_limit() {
             }
         }
         let session = server.hub().session(client.id()).unwrap();
-        for side in [&*client, &session] {
+        for side in [&client.session(), &session] {
             let reply = side.call(DESCEND, 5u32.to_le_bytes()).unwrap();
             assert_eq!(number(reply.body()), 5);
             assert!(eventually(LIMIT, || side.stats().calls_in_flight == 0));
@@ -254,7 +255,7 @@ fn substitutes_are_used_again_and_again() {
         let session = server.hub().session(client.id()).unwrap();
         let rounds = |count: u32| {
             for _ in 0..count {
-                for side in [&*client, &session] {
+                for side in [&client.session(), &session] {
                     let reply = side.call(DESCEND, 5u32.to_le_bytes()).unwrap();
                     assert_eq!(number(reply.body()), 5);
                 }

@@ -221,7 +221,14 @@ fn order_is_kept_when_the_line_changes_between_idle_and_busy() {
             thread::scope(|scope| {
                 for route in 0..threads {
                     let client = &client;
-                    scope.spawn(move || burst(client, route, seed << 8 | u64::from(route), 1_500));
+                    scope.spawn(move || {
+                        burst(
+                            &client.session(),
+                            route,
+                            seed << 8 | u64::from(route),
+                            1_500,
+                        )
+                    });
                 }
                 expect_in_order(&arrived, threads, 1_500);
             });

@@ -49,7 +49,7 @@ fn both_ends_of_a_pair_are_set_up_by_one_thread() {
         assert_eq!(name, "the client");
         session.push(3, b"news").unwrap();
         assert_eq!(news.recv_timeout(LIMIT).unwrap(), b"news");
-        for address in [session.peer_address(), client.peer_address()] {
+        for address in [session.peer_address(), client.session().peer_address()] {
             let Address::Unix(address) = address else {
                 panic!("{address}");
             };
@@ -73,8 +73,8 @@ fn a_tcp_stream_that_was_opened_elsewhere_is_served() {
         answers(&client);
         let session = server.hub().session(client.id()).unwrap();
         assert_eq!(*session.peer_address(), Address::Tcp(peer));
-        assert_eq!(*client.local_address(), Address::Tcp(peer));
-        assert_eq!(client.peer_address(), session.local_address());
+        assert_eq!(client.local_address(), Address::Tcp(peer));
+        assert_eq!(client.session().peer_address(), session.local_address());
     });
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use trunkline::{
-    Client, ErrorKind, Heartbeat, Limits, Server, Settings, SlowPeer, SocketOptions, Timeouts,
+    Backoff, Client, ErrorKind, Heartbeat, Hold, Limits, Server, Settings, SlowPeer, SocketOptions,
+    Timeouts,
 };
 
 use crate::support::{LIMIT, millis, tcp_address, within};
@@ -38,6 +39,14 @@ fn unusual() -> Settings {
     settings.socket.reuse_port = true;
     settings.socket.v6_only = Some(true);
     settings.socket.unix_mode = Some(0o060);
+    let mut backoff = Backoff::default();
+    backoff.first = millis(5);
+    backoff.attempts = 7;
+    settings.backoff = Some(backoff);
+    let mut hold = Hold::default();
+    hold.bytes = 1001;
+    hold.age = Duration::MAX;
+    settings.hold = Some(hold);
     settings
 }
 
@@ -75,6 +84,63 @@ fn what_the_sample_leaves_to_the_system_can_be_set_as_it_shows() {
     expected.v6_only = Some(true);
     expected.unix_mode = Some(0o660);
     assert_eq!(socket, expected);
+}
+
+#[test]
+fn the_tables_that_the_sample_leaves_to_the_builder_have_every_key_with_its_default() {
+    let (_, tables) = SAMPLE.split_once("# [backoff]").unwrap();
+    let tables = format!("# [backoff]{tables}");
+    let is_setting = |line: &&str| line.starts_with("# [") || line.contains(" = ");
+    let lines = tables.lines().filter(is_setting);
+    let set: Vec<_> = lines.map(|line| line.trim_start_matches("# ")).collect();
+    let settings = Settings::parse(&set.join("\n")).unwrap();
+    assert_eq!(settings.backoff, Some(Backoff::default()));
+    assert_eq!(settings.hold, Some(Hold::default()));
+    let written = toml::to_string(&settings).unwrap();
+    for table in ["backoff", "hold"] {
+        let (_, below) = written.split_once(&format!("[{table}]\n")).unwrap();
+        for line in below.lines().take_while(|line| !line.is_empty()) {
+            let key = line.split(' ').next().unwrap();
+            assert!(set.iter().any(|set| set.starts_with(key)), "{table}.{key}");
+        }
+    }
+}
+
+#[test]
+fn a_file_sets_how_a_client_reconnects_and_not_whether() {
+    within(LIMIT, || {
+        let settings = Settings::parse("[backoff]\nattempts = 1\n[hold]\nmessages = 1").unwrap();
+        let server = Server::builder().bind("127.0.0.1:0").unwrap();
+        let address = tcp_address(&server);
+        let plain = Client::builder().settings(settings.clone());
+        let plain = plain.connect(address).unwrap();
+        assert!(plain.reconnect_now().is_err());
+        server.shutdown(LIMIT).unwrap();
+        let client = Client::builder()
+            .reconnect(Backoff::default())
+            .hold(Hold::default())
+            .settings(settings)
+            .connect_later(address)
+            .unwrap();
+        client.push(1, "").unwrap();
+        let full = client.push(1, "").unwrap_err();
+        assert!(
+            full.is_closed() || full.to_string().contains("hold.messages 1"),
+            "{full}"
+        );
+        // One attempt after the first, then it stops.
+        assert!(client.wait_closed(LIMIT).is_some());
+        let error = Settings::parse("[backoff]\nfactor = 0").unwrap_err();
+        assert!(
+            error.to_string().contains("line 2: backoff.factor"),
+            "{error}"
+        );
+        let error = Settings::parse("[hold]\nmessages = 0").unwrap_err();
+        assert!(
+            error.to_string().contains("line 2: hold.messages"),
+            "{error}"
+        );
+    });
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn calls_that_come_during_a_snapshot_are_no_answers() {
             client.call(ECHO, b"").unwrap();
         }
         let calls = thread::scope(|scope| {
-            let calls = scope.spawn(|| start(&client, HELD));
+            let calls = scope.spawn(|| start(&client.session(), HELD));
             while !calls.is_finished() {
                 assert_eq!(session.stats().calls_answered, ANSWERED);
             }
@@ -146,10 +146,10 @@ fn the_peaks_of_calls_and_sessions_stay() {
         let (server, held) = holding(Limits::default());
         let connect = |_| Client::connect(server.local_address()).unwrap();
         let clients: Vec<Client> = (0..3).map(connect).collect();
-        let calls = start(&clients[0], 5);
+        let calls = start(&clients[0].session(), 5);
         assert_eq!(clients[0].stats().calls_in_flight, 5);
         release(&held, calls);
-        release(&held, start(&clients[0], 2));
+        release(&held, start(&clients[0].session(), 2));
         let stats = clients[0].stats();
         assert_eq!((stats.calls_in_flight, stats.calls_in_flight_peak), (0, 5));
         assert_eq!((stats.sessions, stats.sessions_peak), (1, 1));
@@ -195,7 +195,7 @@ fn calls_that_find_no_place_are_counted_at_both_ends() {
         limits.incoming_calls = 2;
         let (server, held) = holding(limits);
         let client = Client::connect(server.local_address()).unwrap();
-        let calls = start(&client, 2);
+        let calls = start(&client.session(), 2);
         let error = client.request(ECHO).timeout(millis(1)).call(b"");
         assert_eq!(error.unwrap_err().kind(), ErrorKind::TooManyInFlight);
         assert_eq!(client.stats().calls_refused, 1);

@@ -5,6 +5,7 @@
 //! | socket of a protocol | a [`Client`](crate::Client) or a [`Server`](crate::Server): either speaks all patterns |
 //! | pipe | [`Session`](crate::Session) |
 //! | dialer, `nng_dial` | [`Client::connect`](crate::Client::connect) |
+//! | dialers that reconnect, `NNG_FLAG_NONBLOCK` of `nng_dial` | [`ClientBuilder::reconnect`](crate::ClientBuilder::reconnect), [`connect_later`](crate::ClientBuilder::connect_later) |
 //! | listener, `nng_listen` | [`ServerBuilder::bind`](crate::ServerBuilder::bind) |
 //! | `tcp://`, `ipc://`, `abstract://` | `HOST:PORT`, `unix:/PATH`, `unix:@NAME` |
 //! | `socket://`: a descriptor that is open already | [`Client::from_stream`](crate::Client::from_stream), [`Server::serve`](crate::Server::serve) |
@@ -64,7 +65,6 @@
 //!
 //! | there | here today |
 //! |---|---|
-//! | reconnecting dialers | dial again yourself |
 //! | spreading over several peers (req, push) | choose among your sessions |
 //! | survey, bus | a few lines, as above |
 //! | subscriptions at the receiver | groups at the sender: the server [adds](crate::Hub::join) a session when it asks for a topic |

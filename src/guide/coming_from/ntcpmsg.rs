@@ -3,6 +3,7 @@
 //! | there | here |
 //! |---|---|
 //! | `SingleConnection`, `Connect` | [`Client::connect`](crate::Client::connect) |
+//! | connecting again | [`ClientBuilder::reconnect`](crate::ClientBuilder::reconnect) |
 //! | `NTcpListener`, `Listen` | [`ServerBuilder::bind`](crate::ServerBuilder::bind) |
 //! | event number | [route](crate::Route): a number below `u32::MAX`, or a name |
 //! | `AsyncSend(event, data)` | [`Session::push`](crate::Session::push) |
@@ -60,7 +61,6 @@
 //! | there | here today |
 //! |---|---|
 //! | `SingleConnectionCable`: several connections used as one | one connection for each session. It carries the calls of many threads at once, so most programs need no more |
-//! | reconnecting | dial again yourself |
 //! | sending of objects with `BinSerializer` and others | encode by yourself, or implement two traits |
 //! | NTCPMSG's wire format | no: both ends change over |
 //! | Windows, .NET | Linux and Rust at both ends |

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | peer: `NewPeer`, `PeerConfig` | [`Client::builder`](crate::Client::builder) and [`Server::builder`](crate::Server::builder) |
 //! | `Dial` | [`ClientBuilder::connect`](crate::ClientBuilder::connect) |
+//! | `RedialTimes`, `RedialInterval` | [`ClientBuilder::reconnect`](crate::ClientBuilder::reconnect) |
 //! | `ListenAndServe` | [`ServerBuilder::bind`](crate::ServerBuilder::bind), then [`Server::wait`](crate::Server::wait) |
 //! | `ServeConn` | [`Server::serve`](crate::Server::serve) |
 //! | session | [`Session`](crate::Session) |
@@ -76,7 +77,6 @@
 //!
 //! | there | here today |
 //! |---|---|
-//! | redialling (`RedialTimes`) | dial again yourself |
 //! | JSON, Protobuf, Thrift, XML, form | encode by yourself, or implement two [traits](crate::codec) |
 //! | transfer filters: gzip, md5 | no |
 //! | TLS, the plugins `auth` and `secure` | no encryption; [`on_accept`](crate::ServerBuilder::on_accept) by address or Unix user |

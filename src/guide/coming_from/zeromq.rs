@@ -5,6 +5,7 @@
 //! | context, `io_threads` | nothing: there is no global state, and each connection has its [threads](crate::guide::threads) |
 //! | `zmq_bind` | [`ServerBuilder::bind`](crate::ServerBuilder::bind), on several addresses with [`also_on`](crate::ServerBuilder::also_on) |
 //! | `zmq_connect` | [`Client::connect`](crate::Client::connect); it waits for the server, or fails |
+//! | connecting again, and before the server is there; `ZMQ_RECONNECT_IVL` | [`ClientBuilder::reconnect`](crate::ClientBuilder::reconnect), [`connect_later`](crate::ClientBuilder::connect_later); what is pushed meanwhile is [held](crate::ClientBuilder::hold) if you ask for it |
 //! | `tcp://`, `ipc://`, abstract names | `HOST:PORT`, `unix:/PATH`, `unix:@NAME` |
 //! | REQ: send, then receive | [`Session::call`](crate::Session::call) |
 //! | REP | [`on_call`](crate::ServerBuilder::on_call) |
@@ -69,7 +70,6 @@
 //!
 //! | there | here today |
 //! |---|---|
-//! | reconnecting, and connecting before the server is there | dial again yourself |
 //! | spreading over several peers (PUSH, DEALER, REQ) | choose among your sessions |
 //! | fair queueing from several peers into one receive | an [`Inbox`](crate::Inbox): in the order of coming |
 //! | subscriptions by prefix of the message | groups: the server [adds](crate::Hub::join) a session when it asks for a topic |

@@ -200,7 +200,7 @@ fn the_hub_counts_finds_and_lists_its_sessions() {
         assert_eq!(ids(), expected);
         for client in &clients {
             let found = hub.session(client.id()).unwrap();
-            assert_eq!(found.peer_address(), client.local_address());
+            assert_eq!(found.peer_address(), client.session().local_address());
         }
         let gone = clients.remove(3);
         let id = gone.id();

@@ -23,13 +23,19 @@ pub(super) fn shown(name: &str, value: &str) -> String {
     }
     let value = value.strip_prefix("Some(").unwrap_or(value);
     let value = value.strip_suffix(')').unwrap_or(value);
+    if let Some(millis) = value.strip_suffix("ms") {
+        return format!("{millis} ms");
+    }
     if let Some(seconds) = value.strip_suffix('s') {
         return format!("{seconds} s");
     }
     let Ok(number) = value.parse::<u64>() else {
         return value.to_owned();
     };
-    let is_size = name.ends_with("_bytes") || name.contains("_buffer_") || name == "lowest_rate";
+    if number == u64::from(u32::MAX) {
+        return "none".to_owned();
+    }
+    let is_size = name.ends_with("bytes") || name.contains("_buffer_") || name == "lowest_rate";
     match number {
         size if is_size && size % (1 << 30) == 0 => format!("{} GiB", size >> 30),
         size if is_size && size % (1 << 20) == 0 => format!("{} MiB", size >> 20),

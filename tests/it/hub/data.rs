@@ -128,7 +128,7 @@ fn a_value_that_holds_its_session_is_there_in_the_closed_event_and_dropped_after
         for how in [Session::close, Session::abort] {
             let client = Client::connect(server.local_address()).unwrap();
             assert!(eventually(LIMIT, || Arc::strong_count(&alive) == 3));
-            how(&client);
+            how(&client.session());
             let seen = read.recv_timeout(LIMIT).unwrap();
             assert!(dropped(&seen), "{} are left", seen.strong_count());
         }

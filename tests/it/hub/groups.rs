@@ -95,7 +95,7 @@ fn a_session_that_ended_is_in_no_group_and_joins_none() {
             for group in ["red", "blue"] {
                 hub.join(&session, group).unwrap();
             }
-            how(&client);
+            how(&client.session());
             let (ended, count) = closed.recv_timeout(LIMIT).unwrap();
             assert_eq!((ended, count), (session.clone(), 0));
             assert_eq!((groups(hub), hub.group("red")), (vec![], vec![]));

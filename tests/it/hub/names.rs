@@ -135,7 +135,7 @@ fn a_name_is_free_before_the_closed_event() {
             let late = Client::connect(server.local_address()).unwrap();
             let error = late.call(1, NAME).unwrap_err();
             assert_eq!(error.status().unwrap().code(), Status::NAME_TAKEN);
-            how(&client);
+            how(&client.session());
             let (session, name) = seen.recv_timeout(LIMIT).unwrap();
             assert_eq!((session.id(), name), (client.id(), None));
             assert_eq!(named(hub, NAME), None);

@@ -52,14 +52,14 @@ fn a_snapshot_tells_names_groups_and_calls_in_flight_in_both_directions() {
             (first.name.as_deref(), &second.name),
             (Some("two\nlines"), &None)
         );
-        assert_eq!(&first.peer, client.local_address());
+        assert_eq!(&first.peer, client.session().local_address());
         assert_eq!(
             (first.groups.clone(), second.groups.len()),
             (session.groups(), 0)
         );
         assert_eq!((first.pending_calls, first.incoming_calls), (2, 3));
         assert_eq!((second.pending_calls, second.incoming_calls), (0, 0));
-        let at_client = client.snapshot();
+        let at_client = client.session().snapshot();
         assert_eq!((at_client.pending_calls, at_client.incoming_calls), (3, 2));
 
         // A line for each, whatever a name holds.

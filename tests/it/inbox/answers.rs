@@ -132,8 +132,9 @@ fn two_peers_with_inboxes_that_flood_each_other_with_calls_finish() {
         thread::scope(|scope| {
             let inboxes = [server.inbox().unwrap(), client.inbox().unwrap()];
             let answering = inboxes.map(|inbox| scope.spawn(|| answer_all(inbox)));
+            let at_client = client.session();
             thread::scope(|scope| {
-                for side in [&*client, &session] {
+                for side in [&at_client, &session] {
                     scope.spawn(move || flood(side, 4_000));
                 }
             });

@@ -47,7 +47,7 @@ fn fill(session: &Session, size: usize) -> u32 {
 fn pushes_wait(messages: usize, limits: Limits, received: u64) {
     let (server, gate, numbers) = gated(messages, limits);
     let client = Client::connect(server.local_address()).unwrap();
-    let sent = fill(&client, 16 << 10);
+    let sent = fill(&client.session(), 16 << 10);
     assert!(u64::from(sent) * (16 << 10) < 24 << 20, "{sent} were sent");
     // What is held in the backlog does not count.
     let session = server_session(&server, client.id());
@@ -171,7 +171,7 @@ fn two_peers_with_pools_that_flood_each_other_with_calls_finish() {
             .unwrap();
         let session = server_session(&server, client.id());
         thread::scope(|scope| {
-            for side in [&*client, &session] {
+            for side in [client.session(), session.clone()] {
                 scope.spawn(move || {
                     let start = |round: u32| {
                         let request = side.request(ASK);

@@ -42,7 +42,7 @@ fn handlers_on_pools_of_one_thread_call_each_other_in_turns() {
                 .unwrap();
             let session = server_session(&server, client.id());
             thread::scope(|scope| {
-                for side in [&*client, &session] {
+                for side in [client.session(), session.clone()] {
                     scope.spawn(move || {
                         for depth in (0..200u32).map(|round| 1 + round % 5) {
                             let reply = side.call(DESCEND, depth.to_le_bytes()).unwrap();

@@ -33,7 +33,7 @@ fn a_client_dials_from_its_local_address() {
             let seen = session.peer_address().socket().unwrap();
             assert_eq!(seen.ip(), local.ip());
             assert!(local.port() == 0 || seen == local, "{seen}");
-            assert_eq!(client.local_address(), session.peer_address());
+            assert_eq!(client.session().local_address(), session.peer_address());
         }
     });
 }
@@ -125,7 +125,7 @@ fn ipv4_peers_of_an_ipv6_listener_are_let_in_or_kept_out() {
         Client::connect(format!("[::1]:{port}")).unwrap();
         let client = Client::connect(format!("127.0.0.1:{port}")).unwrap();
         let session = server_session(&both, client.id());
-        assert_eq!(session.peer_address(), client.local_address());
+        assert_eq!(session.peer_address(), client.session().local_address());
         assert!(session.peer_address().to_string().starts_with("127.0.0.1:"));
     });
 }
