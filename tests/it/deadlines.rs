@@ -3,7 +3,7 @@
 mod cancels;
 mod held;
 
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -46,12 +46,15 @@ fn with_default(call: Duration) -> Timeouts {
 fn the_time_left_shrinks_to_zero_while_the_handler_runs() {
     within(LIMIT, || {
         let (sender, seen) = mpsc::channel();
+        let (given_up, caller) = mpsc::channel();
+        let caller = Mutex::new(caller);
         let server = Server::builder()
             .on_call(LEFT, move |cx, _| {
                 let first = cx.time_left().unwrap();
                 assert!(first <= millis(200));
                 assert!(eventually(LIMIT, || cx.time_left() == Some(Duration::ZERO)));
                 sender.send(first).unwrap();
+                caller.lock().unwrap().recv_timeout(LIMIT).unwrap();
             })
             .bind("127.0.0.1:0")
             .unwrap();
@@ -62,6 +65,7 @@ fn the_time_left_shrinks_to_zero_while_the_handler_runs() {
             .call(())
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
+        given_up.send(()).unwrap();
         seen.recv_timeout(LIMIT).unwrap();
         // It answers all the same, which is counted where nobody waits any more.
         assert!(eventually(LIMIT, || client.stats().late_replies == 1));

@@ -3,6 +3,7 @@
 mod ends;
 mod full;
 mod nested;
+mod stale;
 mod workers;
 
 use std::collections::HashMap;

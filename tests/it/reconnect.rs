@@ -6,6 +6,7 @@ mod cuts;
 mod ends;
 mod holding;
 mod login;
+mod silence;
 mod stops;
 
 use std::net::SocketAddr;
