@@ -31,7 +31,7 @@ use crate::stats::{Count, Stats};
 use crate::status::Status;
 
 pub use self::builder::ClientBuilder;
-use self::line::Line;
+use self::line::{Line, closed};
 pub use self::state::{ClientState, StateChange};
 pub use self::totals::Totals;
 
@@ -199,13 +199,15 @@ impl Client {
         let is_connected = !self.session().is_closed();
         let mut desk = line.desk.lock();
         if desk.closed {
-            return Err(Error::new(ErrorKind::Closed, "the client is closed"));
+            return Err(closed());
         }
         desk.hurry = !is_connected;
-        if desk.state == ClientState::Stopped {
-            line.begin_anew(&mut desk);
-        }
+        let ended = match desk.state {
+            ClientState::Stopped => line.begin_anew(&mut desk),
+            _ => None,
+        };
         drop(desk);
+        drop(ended);
         line.changed.notify_all();
         Ok(())
     }

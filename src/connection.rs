@@ -3,22 +3,20 @@
 //! What is said over the connection is decided by [`link`](crate::link) and framed by
 //! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
 //!
-//! - `sending`: messages into the queue; `gathering`, what handlers send in one piece
-//! - `overflow`: what becomes of a push for which there is no room
-//! - `sending`: messages into the queue; `framed_before`, those from before there was
-//!   one; `gathering`, what handlers send in one piece
+//! - `sending`: messages into the queue; `framed_before`, those from before there was one;
+//!   `gathering`, what handlers send in one piece; `overflow`, what becomes of a push for which
+//!   there is no room
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
-//! - `reading`: the reader thread and those that stand in for it, by
-//!   `substitute`; `order`, who of them does
-//!   what; `receiving`, what is done with what comes; `buffer`, where it is read into; `seat`,
-//!   what such a thread knows about itself; `serving`, which call a handler serves; `arrival`,
-//!   when a message came; `sampling`, which handlers are timed
+//! - `reading`: the reader thread; `substitute`, those that stand in for it; `order`, who of them
+//!   does what; `receiving`, what is done with what comes; `buffer`, where it is read into;
+//!   `seat`, what such a thread knows about itself; `serving`, which call a handler serves;
+//!   `arrival`, when a message came; `sampling`, which handlers are timed
 //! - `inlet`: the ways into an inbox and a pool, and the wait for a place there
 //! - `calling`: calls of this side; `open_calls`, the table of them; `waiter`, where one waits
 //! - `cancelling`: calls that the peer gave up, and what was called for them
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
-//! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment
-//! - `observing`: how it is at one moment
+//! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment; `owner`,
+//!   what the connections of one server or client share
 //! - `never`: what stands for a connection before the first
 //! - `dial`, `listen`, `handshake`, `socket`, `threads`: what comes before
 

@@ -307,6 +307,8 @@ pub struct ShutdownReport {
     pub unconfirmed: Count,
     /// Received by the peers.
     pub confirmed: Count,
+    /// Dropped and never accepted, as their peers read too slowly.
+    pub dropped: Count,
 }
 
 impl ShutdownReport {
@@ -316,6 +318,7 @@ impl ShutdownReport {
         self.not_written.add(report.not_written);
         self.unconfirmed.add(report.unconfirmed);
         self.confirmed.add(report.confirmed);
+        self.dropped.add(report.dropped);
     }
 }
 
@@ -325,6 +328,10 @@ impl fmt::Display for ShutdownReport {
             f,
             "{} of {} sessions closed cleanly: confirmed {}, unconfirmed {}, not written {}",
             self.clean, self.sessions, self.confirmed, self.unconfirmed, self.not_written
-        )
+        )?;
+        match self.dropped.messages {
+            0 => Ok(()),
+            _ => write!(f, ", dropped {}", self.dropped),
+        }
     }
 }

@@ -2,7 +2,8 @@
 //! the last.
 //!
 //! The thread never runs user code and never waits: it asks those whose time has come, and they
-//! wake who does, or write what takes no waiting, as heartbeats. Callbacks of calls that ran out of time go to the callback thread.
+//! wake who does, or write what takes no waiting, as heartbeats. Callbacks of calls that ran out
+//! of time go to the callback thread.
 
 mod callbacks;
 

@@ -62,12 +62,15 @@ impl ClientBuilder {
     }
 
     /// Keeps pushes that are made while the client is not connected, for the next session;
-    /// calls wait for it, within their time limit. Default: both fail at once with
+    /// calls wait for it, within their time limit, except in handlers and hooks of this very
+    /// client, for which the next session waits. Default: both fail at once with
     /// `Disconnected`. Needs [`reconnect`](Self::reconnect).
     ///
     /// What is held goes out first, in its order, and everything newer behind it. What is
     /// older than [`Hold::age`], or is left when the client stops, is dropped and told to
-    /// `on_error`, [`on_state`](Self::on_state) and [`Client::totals`].
+    /// `on_error`, [`on_state`](Self::on_state) and [`Client::totals`]. With
+    /// [`SlowPeer::Disconnect`](crate::SlowPeer::Disconnect) a push that ends the session for want
+    /// of room is held, too.
     pub fn hold(mut self, hold: Hold) -> Self {
         self.holds = true;
         self.config.hold = Some(hold);
@@ -81,7 +84,8 @@ impl ClientBuilder {
     ///
     /// An error ends the session and counts as a failed attempt: `connect` returns it, and a
     /// client that reconnects tries again if [`Error::is_retryable`] says so, or if the session
-    /// was lost meanwhile. A panic is an error.
+    /// was lost meanwhile. A panic is an error, and so is a session that the hook has ended. The
+    /// hook has no time limit of its own; calls in it have theirs.
     pub fn on_login(
         mut self,
         hook: impl Fn(&Session) -> Result<(), Error> + Send + Sync + 'static,
@@ -149,6 +153,8 @@ impl ClientBuilder {
         let (framing, config) = (setup.framing, setup.config.clone());
         let connection = Connection::never(framing, config, hooks.owner.clone(), reason.clone())?;
         let session = Session::new(connection, hooks.handlers.interceptors());
+        // It has ended, as far as values are concerned, too.
+        session.clear_data();
         let (inbox, source) = hooks.handlers.open_inbox(&setup.config.limits).unzip();
         let line = Line::new(setup, hooks, session, Some(reason), inbox);
         start(&line, None, source, places)?;

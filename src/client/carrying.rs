@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::line::{Desk, Line};
+use super::line::{Desk, Line, closed};
 use super::state::ClientState;
 use crate::config::Config;
 use crate::connection::{Company, PushFrame, Wait, before_wait};
@@ -129,7 +129,7 @@ impl Line {
         loop {
             let mut desk = self.desk.lock();
             if desk.closed {
-                return Err(Error::new(ErrorKind::Closed, "the client is closed"));
+                return Err(closed());
             }
             let old = self.drop_old(&mut desk);
             let Some((push, since)) = desk.held.take() else {

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 
 use super::dispatch::ClientDispatch;
-use super::line::{Line, loss};
+use super::line::{Line, closed, loss};
 use super::setup::{Hooks, is_dismissal, is_permanent, is_permanent_login};
 use super::state::{ClientState, StateChange};
 use crate::config::{Backoff, ThreadRole};
 use crate::connection::handshake::random;
 use crate::connection::prepare;
 use crate::connection::threads::{self, Places};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::link::backoff::Schedule;
 use crate::session::{Session, Source};
 
@@ -184,12 +184,8 @@ impl<'l> Dialling<'l> {
             return false;
         }
         desk.hurry = false;
-        let setup = &self.line.setup;
-        let (inbox, source) = self.hooks.handlers.open_inbox(&setup.config.limits).unzip();
-        let old = std::mem::replace(&mut desk.inbox, inbox);
+        self.inbox = desk.source.take();
         drop(desk);
-        drop(old);
-        self.inbox = source;
         self.schedule = Schedule::new(self.backoff.clone(), Instant::now());
         true
     }
@@ -260,10 +256,6 @@ impl<'l> Dialling<'l> {
             }
         }
     }
-}
-
-fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the client is closed")
 }
 
 /// Any number; if the system has none to give, the longest wait is the safest.

@@ -2,6 +2,7 @@
 //! login, and that it is over.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::line::Line;
 use super::setup::Hooks;
@@ -63,6 +64,9 @@ impl ClientDispatch {
         // Without a login the first session is in use from the beginning.
         if !self.line.is_current(&self.session) {
             self.log_in()?;
+            if self.session.is_closed() {
+                return Err(self.session.connection.closed_error());
+            }
             self.line.take_over(&self.session)?;
         }
         self.line.tell(StateChange {
@@ -98,5 +102,6 @@ impl Receiver for ClientDispatch {
 
     fn end(&self) {
         self.router.end();
+        self.line.desk.lock().sums.settle(Instant::now());
     }
 }

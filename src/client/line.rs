@@ -17,7 +17,7 @@ use super::totals::Sums;
 use crate::connection::{CloseReport, before_wait, is_handler_of};
 use crate::error::{Error, ErrorKind, caught};
 use crate::records::Topic;
-use crate::session::{Inbox, Session, Standing};
+use crate::session::{Inbox, Session, Source, Standing};
 use crate::stats::Count;
 
 pub(super) struct Line {
@@ -44,8 +44,12 @@ pub(super) struct Desk {
     /// What became of it.
     pub(super) outcome: Option<Result<(), Error>>,
     pub(super) held: Held,
+    /// Of what was held and dropped, what is still to be told.
+    untold: Count,
     pub(super) sums: Sums,
     pub(super) inbox: Option<Inbox>,
+    /// What keeps an inbox open that was opened for the thread.
+    pub(super) source: Option<Source>,
     /// Until the thread ends.
     hooks: Option<Arc<Hooks>>,
     thread: Option<ThreadId>,
@@ -74,8 +78,10 @@ impl Line {
             newcomer: None,
             outcome: None,
             held: Held::default(),
+            untold: Count::default(),
             sums: Sums::default(),
             inbox,
+            source: None,
             hooks: Some(hooks),
             thread: None,
             finished: false,
@@ -112,8 +118,10 @@ impl Line {
 
     /// That thread does nothing more.
     pub(super) fn finish(&self) {
-        let hooks = self.desk.lock().hooks.take();
-        drop(hooks);
+        let mut desk = self.desk.lock();
+        let (hooks, source) = (desk.hooks.take(), desk.source.take());
+        drop(desk);
+        drop((hooks, source));
         self.desk.lock().finished = true;
         self.changed.notify_all();
     }
@@ -137,6 +145,12 @@ impl Line {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
         let newcomer = desk.newcomer.clone();
+        if self.reconnects() && self.current.load().down.is_some() {
+            self.put_down(&desk);
+        }
+        let dropped = desk.held.drop_all();
+        desk.sums.drop_held(dropped);
+        desk.untold.add(dropped);
         drop(desk);
         self.changed.notify_all();
         let sessions = [Some(self.session()), newcomer].into_iter().flatten();
@@ -149,7 +163,7 @@ impl Line {
     pub(super) fn session_ended(&self, session: &Session, report: &CloseReport) {
         let mut desk = self.desk.lock();
         let now = Instant::now();
-        desk.sums.end(report, now);
+        desk.sums.end(report);
         desk.held.carry_over(session.connection.take_kept(), now);
         if self.reconnects() && self.is_current(session) {
             desk.reason = Some(loss(report));
@@ -172,7 +186,7 @@ impl Line {
     /// No session is to come. Without a reason it is this side that wants none.
     pub(super) fn stop(&self, reason: Option<Error>) {
         let error = match reason.clone() {
-            None => Error::new(ErrorKind::Closed, "the client is closed"),
+            None => closed(),
             Some(reason) => {
                 let message = "the client has stopped to dial";
                 Error::with_source(ErrorKind::Closed, message, reason)
@@ -182,8 +196,9 @@ impl Line {
         let before = std::mem::replace(&mut desk.state, ClientState::Stopped);
         desk.reason = reason.clone();
         desk.hurry = false;
-        let dropped = desk.held.drop_all();
+        let mut dropped = desk.held.drop_all();
         desk.sums.drop_held(dropped);
+        dropped.add(std::mem::take(&mut desk.untold));
         if self.reconnects() {
             self.put(self.session(), Some(error.clone()));
         }
@@ -198,16 +213,22 @@ impl Line {
         }
     }
 
-    /// A session is to come again.
-    pub(super) fn begin_anew(&self, desk: &mut Desk) {
+    /// A session is to come again. The answer is the inbox that has ended, to be dropped without
+    /// the lock.
+    pub(super) fn begin_anew(&self, desk: &mut Desk) -> Option<Inbox> {
         desk.state = ClientState::Connecting;
         self.put_down(desk);
+        let handlers = &desk.hooks.as_ref()?.handlers;
+        let (inbox, source) = handlers.open_inbox(&self.setup.config.limits).unzip();
+        desk.source = source;
+        std::mem::replace(&mut desk.inbox, inbox)
     }
 
     /// There is no session, for the reason that the desk knows.
     fn put_down(&self, desk: &Desk) {
         let message = "the client is not connected";
         let down = match desk.reason.clone() {
+            _ if desk.closed => closed(),
             Some(reason) => Error::with_source(ErrorKind::Disconnected, message, reason),
             None => Error::new(ErrorKind::Disconnected, message),
         };
@@ -300,6 +321,10 @@ impl Line {
             desk.finished || desk.state == ClientState::Stopped
         })
     }
+}
+
+pub(super) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the client is closed")
 }
 
 /// Why the session with this report is over.

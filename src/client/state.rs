@@ -47,7 +47,8 @@ pub struct StateChange {
     /// With `Connecting` and `Connected`: the address, as it was given.
     pub address: Option<Arc<str>>,
     /// The number of the attempt, counted from the loss of the last session that was stable: 1
-    /// is the first. 0 for what `connect` does itself.
+    /// is the first. 0 for what nothing was waited for: `connect`, the beginning of
+    /// `connect_later`, and `reconnect_now` after a stop.
     pub attempt: u32,
     /// With `Waiting`: how long until the attempt.
     pub delay: Option<Duration>,

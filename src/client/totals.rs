@@ -19,7 +19,8 @@ pub struct Totals {
     pub unconfirmed: Count,
     /// Received by the peer.
     pub confirmed: Count,
-    /// Held, and dropped before there was a session for them.
+    /// Dropped: held until it was too late, or kept from a peer that read too slowly
+    /// ([`SlowPeer::DropNewest`](crate::SlowPeer::DropNewest)).
     pub dropped: Count,
 }
 
@@ -37,27 +38,39 @@ impl fmt::Display for Totals {
 #[derive(Default)]
 pub(super) struct Sums {
     totals: Totals,
-    stats: Option<Stats>,
+    /// The session whose report is not among the totals yet.
     running: Option<Session>,
+    /// The figures of those that are over to the last step.
+    past: Option<Stats>,
+    /// The session whose figures are not among them yet.
+    open: Option<Session>,
 }
 
 impl Sums {
     pub(super) fn begin(&mut self, session: &Session) {
         self.totals.sessions += 1;
         self.running = Some(session.clone());
+        self.open = Some(session.clone());
     }
 
-    pub(super) fn end(&mut self, report: &CloseReport, now: Instant) {
+    /// The session has ended; its last steps are still to come.
+    pub(super) fn end(&mut self, report: &CloseReport) {
         self.totals.not_written.add(report.not_written);
         self.totals.unconfirmed.add(report.unconfirmed);
         self.totals.confirmed.add(report.confirmed);
-        if let Some(session) = self.running.take() {
+        self.totals.dropped.add(report.dropped);
+        self.running = None;
+    }
+
+    /// Nothing is counted in the session any more.
+    pub(super) fn settle(&mut self, now: Instant) {
+        if let Some(session) = self.open.take() {
             let mut stats = session.connection.stats(now);
-            if let Some(past) = &self.stats {
+            if let Some(past) = &self.past {
                 stats.add(past);
             }
             stats.queued_bytes = 0;
-            self.stats = Some(stats);
+            self.past = Some(stats);
         }
     }
 
@@ -77,14 +90,14 @@ impl Sums {
 
     /// The figures of all sessions; `last` is one of them.
     pub(super) fn stats(&self, last: &Session, now: Instant) -> Stats {
-        match (&self.running, &self.stats) {
+        match (&self.open, &self.past) {
             (None, Some(past)) => {
                 let mut stats = past.clone();
                 stats.taken = now;
                 stats
             }
-            (running, past) => {
-                let session = running.as_ref().unwrap_or(last);
+            (open, past) => {
+                let session = open.as_ref().unwrap_or(last);
                 let mut stats = session.connection.stats(now);
                 if let Some(past) = past {
                     stats.add(past);

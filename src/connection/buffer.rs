@@ -101,6 +101,13 @@ impl ReadBuffer {
         }
     }
 
+    /// Nothing more is read into it: its memory goes, and the charge for that.
+    pub(super) fn let_go(&mut self) {
+        self.bytes = Arc::default();
+        (self.start, self.end) = (0, 0);
+        self.excess = self.excess.another();
+    }
+
     /// The unused bytes in a buffer of their own: this one stays with a handler.
     pub(super) fn split_off(&self) -> ReadBuffer {
         let unused = self.bytes.get(self.start..self.end).unwrap_or_default();

@@ -291,7 +291,7 @@ impl Connection {
             self.fail_caller(caller, call_timeout());
         }
         if any {
-            // The timer's thread does not write.
+            // The timer's thread leaves the writing of messages to others.
             self.wake_writer();
         }
         next

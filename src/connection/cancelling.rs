@@ -198,7 +198,7 @@ impl Connection {
         if let Some(caller) = caller {
             self.counters.others.calls_given_up.fetch_add(1);
             self.put_cancel(sequence);
-            // This may be the timer's thread, which does not write.
+            // This may be the timer's thread, which leaves the writing of messages to others.
             self.wake_writer();
             self.fail_caller(caller, cancelled());
         }

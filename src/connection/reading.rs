@@ -102,6 +102,7 @@ impl<D: Receiver> Reader<D> {
     pub(super) fn run(&self) {
         loop {
             if self.seat.has_handed_over() {
+                self.buffer.borrow_mut().let_go();
                 match self.reading.order.rest() {
                     Some(buffer) => *self.buffer.borrow_mut() = buffer,
                     None => break,
@@ -360,6 +361,7 @@ impl<D: Receiver> Reader<D> {
         self.reading.order.finish();
         // In the closed event nothing can be handed over any more, and nothing needs to be.
         self.seat.set_reader(None);
+        self.buffer.borrow_mut().let_go();
         let report = connection.report();
         connection.count_end(report.reason);
         self.seat.handle(None, || {

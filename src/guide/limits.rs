@@ -86,6 +86,7 @@
 //! |---|---|---|---|
 //! | `interval` | 10 s | this side says again that it is there; a third of the peer's limit, if that is shorter, but at least 100 ms | a ping is sent |
 //! | `limit` | 30 s | a byte comes from the peer, while this side waits for one | the session ends with `Timeout`, and its calls with `Disconnected` |
+//!
 //! # Reconnecting
 //!
 //! The fields of [`Backoff`](crate::Backoff), for a client that
@@ -165,7 +166,8 @@
 //! | send queue | beyond 16 KiB, in steps of 64 KiB, until it is empty | a push or call finds the queue full; a reply becomes status `OVERLOADED` |
 //! | read buffer | beyond `read_buffer_most`, while a larger frame comes and is handled | the session ends with `Overloaded` |
 //! | backlog | beyond 16 KiB, in steps of 64 KiB | it is not refused: `backlog_bytes` bounds it |
-//! | inbox, calls not yet answered | no | `inbox_bytes` and `incoming_call_bytes` bound them |
+//! | inbox, pool, calls not yet answered | no | `inbox_bytes`, `pool_bytes` and `incoming_call_bytes` bound them |
+//! | held pushes of a client | no | `hold.bytes` bounds them |
 //!
 //! - Control frames always pass, and so does what is not counted: with all memory used up, an
 //!   idle session still sends and answers small messages.

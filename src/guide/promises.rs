@@ -23,8 +23,8 @@
 //! |---|---|---|
 //! | [`not_written`](crate::CloseReport::not_written) | never handed to the system | certainly lost |
 //! | [`held`](crate::CloseReport::held) | the same, but a client that [reconnects](#reconnecting) keeps it for its next session | not lost yet |
-//! | [`unconfirmed`](crate::CloseReport::unconfirmed) | written; the peer has not said that it came | between none and all came |
-//! | [`confirmed`](crate::CloseReport::confirmed) | received by the peer: handed to a handler, pool, inbox or waiter, or answered | certainly came |
+//! | [`unconfirmed`](crate::CloseReport::unconfirmed) | written; the peer has not said that it came, as it does with heartbeats and at the end; a reply alone does not count | between none and all came |
+//! | [`confirmed`](crate::CloseReport::confirmed) | received by the peer, as it said then: handed to a handler, pool, inbox or waiter, or answered | certainly came |
 //!
 //! So what is lost lies between `not_written` and `not_written` plus `unconfirmed`. In the native
 //! protocol a close that both sides complete ([`CloseReason::Clean`](crate::CloseReason::Clean))
@@ -121,6 +121,7 @@
 //!
 //! What all peers together make a server hold has [a cap](super::limits#memory-of-a-server), and
 //! small messages pass even when it is used up.
+//!
 //! # Reconnecting
 //!
 //! A client [reconnects](crate::ClientBuilder::reconnect) if its builder says so; otherwise it is

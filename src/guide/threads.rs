@@ -27,7 +27,8 @@
 //! Each thread of a client or server has 512 KiB of address space for its stack, of which the
 //! system backs what is used, a few pages as a rule.
 //! [`stack_bytes`](crate::ServerBuilder::stack_bytes) sets another size: a handler that recurses
-//! or keeps large arrays needs more. Timer and callback have Rust's default, usually 2 MiB.
+//! or keeps large arrays needs more. The timer has 128 KiB, the callback thread Rust's default,
+//! usually 2 MiB.
 //!
 //! # Budget
 //!
@@ -127,7 +128,8 @@
 //! | `on_connected`, `on_closed`, callbacks, messages for the inbox | on the session's reader | the same |
 //!
 //! When a session ends, its reader runs what of it still waits, and then `on_closed`: that depends
-//! on no handler of another session. Calls for which nobody waits any more, as the line is dead,
+//! on no handler of another session. That is so after a cut, too, and after a shutdown that has
+//! returned at its limit: as much as pool and backlog hold may still be handled. Calls for which nobody waits any more, as the line is dead,
 //! are not run; they are counted as `calls_dropped`. Where no thread can be had at all, handlers
 //! run on the reader, as without a pool.
 //!

@@ -10,7 +10,7 @@ pub(crate) struct Schedule {
     backoff: Backoff,
     /// Attempts since the last stable session.
     attempts: u32,
-    /// When that was lost.
+    /// When that was lost; later by the time that others have lived since.
     since: Instant,
     /// Since when there is a session.
     connected: Option<Instant>,
@@ -37,9 +37,14 @@ impl Schedule {
             .connected
             .take()
             .map(|connected| now.saturating_duration_since(connected));
-        if lived.is_some_and(|lived| lived >= self.backoff.stable) {
-            self.attempts = 0;
-            self.since = now;
+        match lived {
+            Some(lived) if lived >= self.backoff.stable => {
+                self.attempts = 0;
+                self.since = now;
+            }
+            // Only the time without a session is spent.
+            Some(lived) => self.since += lived,
+            None => {}
         }
     }
 

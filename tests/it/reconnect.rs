@@ -4,6 +4,7 @@ mod addresses;
 mod crowd;
 mod cuts;
 mod ends;
+mod figures;
 mod holding;
 mod login;
 mod silence;

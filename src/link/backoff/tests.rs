@@ -97,6 +97,25 @@ fn the_attempts_and_the_total_time_are_limited() {
 }
 
 #[test]
+fn the_time_of_a_session_is_not_spent_however_short_it_was() {
+    let start = Instant::now();
+    let backoff = Backoff {
+        total: Duration::from_secs(5),
+        stable: Duration::from_secs(10),
+        ..Backoff::default()
+    };
+    let mut schedule = Schedule::new(backoff, start);
+    schedule.connected(start);
+    schedule.lost(at(start, 6_000));
+    assert!(schedule.next(at(start, 6_000), 0).is_some());
+    schedule.connected(at(start, 8_000));
+    schedule.lost(at(start, 9_000));
+    // Two seconds were spent without a session, and three are left.
+    assert!(schedule.next(at(start, 11_999), 0).is_some());
+    assert_eq!(schedule.next(at(start, 12_000), 0), None);
+}
+
+#[test]
 fn extreme_values_do_not_overflow() {
     let now = Instant::now();
     let extreme = Backoff {

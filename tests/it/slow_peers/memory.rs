@@ -245,3 +245,39 @@ fn caps_under_which_nothing_could_work_are_refused() {
     let expected = "limits.total_bytes = 67108863 is below 67108864, limits.session_bytes";
     assert_eq!(text, expected);
 }
+
+#[test]
+fn a_session_that_ends_inside_a_large_message_leaves_nothing_counted() {
+    within(6 * LIMIT, || {
+        let (server, reports) = closed_reports(builder(Limits::server()));
+        let (mut peer, session) = deaf(&server);
+        let push = frame(Kind::Push, NOTE, 0, &vec![5; 1 << 20]);
+        peer.send(&push[..300_000]);
+        assert!(eventually(LIMIT, || session.stats().held_bytes > 0));
+        drop(peer);
+        let report = reports.recv_timeout(LIMIT).unwrap();
+        assert_eq!(report.reason, CloseReason::Truncated, "{report}");
+        assert!(eventually(LIMIT, || server.hub().is_empty()));
+        server.shutdown(LIMIT).unwrap();
+        assert_eq!(server.stats().held_bytes, 0);
+    });
+}
+
+#[test]
+fn a_thread_that_rests_after_a_large_call_holds_nothing_of_it() {
+    within(6 * LIMIT, || {
+        let server = Server::builder()
+            .on_call(NOTE, |cx, _| {
+                cx.session().call(ECHO, ()).unwrap();
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let client = Client::builder()
+            .on_call(ECHO, |_, _| ())
+            .connect(server.local_address())
+            .unwrap();
+        client.call(NOTE, vec![1; 1 << 20]).unwrap();
+        client.call(NOTE, ()).unwrap();
+        assert!(eventually(LIMIT, || server.stats().held_bytes == 0));
+    });
+}
