@@ -142,12 +142,13 @@ impl fmt::Debug for Handlers {
 /// What the reader thread of one session owns: the way to the handlers.
 pub(crate) struct Router {
     service: Arc<Service>,
-    /// The session's place in a server's hub; a client's session has none.
-    member: Option<Member>,
     /// The way to the inbox, if there is one.
     inbox: Option<Source>,
     /// The way to the pool, if there is one.
     lane: Option<Arc<Lane>>,
+    /// The session's place in a server's hub; a client's session has none. It is dropped last:
+    /// a stop waits for those that the hub knows, and then the inbox has ended.
+    member: Option<Member>,
 }
 
 impl Router {
@@ -163,8 +164,8 @@ impl Router {
         Router {
             lane: pool.map(|workers| Lane::new(service.clone(), workers)),
             service,
-            member,
             inbox,
+            member,
         }
     }
 }
