@@ -215,9 +215,18 @@ impl Error {
         self.0.maybe_executed
     }
 
-    /// A time limit passed.
+    /// A time limit passed: here, or at the peer, which answered so.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Timeout | ErrorKind::FrameTimeout)
+        match self.0.kind {
+            ErrorKind::Timeout | ErrorKind::FrameTimeout => true,
+            ErrorKind::Status => self.has_code(&[Status::DEADLINE_EXCEEDED]),
+            _ => false,
+        }
+    }
+
+    fn has_code(&self, codes: &[i32]) -> bool {
+        self.status()
+            .is_some_and(|status| codes.contains(&status.code()))
     }
 
     /// The session is over, whoever ended it.
@@ -238,9 +247,11 @@ impl Error {
             | ErrorKind::Timeout
             | ErrorKind::Disconnected
             | ErrorKind::ConnectFailed => true,
-            ErrorKind::Status | ErrorKind::Refused => self.status().is_some_and(|status| {
-                matches!(status.code(), Status::OVERLOADED | Status::GOING_AWAY)
-            }),
+            ErrorKind::Status | ErrorKind::Refused => self.has_code(&[
+                Status::OVERLOADED,
+                Status::GOING_AWAY,
+                Status::DEADLINE_EXCEEDED,
+            ]),
             _ => false,
         }
     }

@@ -191,6 +191,23 @@ fn the_limit_of_the_first_ends_all_three() {
     });
 }
 
+/// The peer's clock and this side's run out together: either may say it first.
+#[test]
+fn it_is_a_timeout_too_when_the_peer_says_it_first() {
+    within(LIMIT, || {
+        let server = Server::builder()
+            .on_call(LEFT, |_, _| {
+                Err::<(), _>(Status::new(Status::DEADLINE_EXCEEDED, "no time"))
+            })
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let client = Client::connect(server.local_address()).unwrap();
+        let error = client.call(LEFT, ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Status);
+        assert!(error.is_timeout() && error.is_retryable());
+    });
+}
+
 #[test]
 fn without_time_left_a_handler_calls_nobody() {
     within(LIMIT, || {
