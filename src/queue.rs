@@ -5,21 +5,24 @@
 //! be written as they are, [`release`](SendQueue::release) what was written,
 //! [`close`](SendQueue::close).
 //!
-//! No sender ever waits for another. It tries the lock of the open batch and encodes into it;
-//! if somebody else has the lock, the frame goes into a lock-free list (crossbeam's), whose
-//! content is moved into the batch by whoever has the lock next, before anything of its own. So
+//! No sender ever waits for another. It tries the gate of the open batch and encodes into it;
+//! if somebody else is inside for long, the frame goes into a lock-free list (crossbeam's), whose
+//! content is moved into the batch by whoever enters next, before anything of its own. So
 //! the messages of one thread keep their order whichever way each of them went: what is in the
 //! list is younger than the batch, and older than what is appended to the batch later. A sender
-//! that is preempted with the lock delays those behind it, nothing else; no user code runs
+//! that is preempted inside delays those behind it, nothing else; no user code runs
 //! there.
 
+mod advance;
 mod bell;
 mod chunk;
+mod gate;
 mod lease;
 mod list;
 mod room;
 pub(crate) mod scratch;
 mod sync;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,12 +35,13 @@ pub(crate) use bell::Bell;
 pub(crate) use chunk::{Batch, Chunk};
 pub(crate) use room::{Bound, Class, Refusal, Shortage};
 
+use self::gate::Gate;
 use self::list::List;
 use self::room::Room;
-use self::sync::{AtomicUsize, Mutex, Ordering, fence, lock, try_lock};
+use self::sync::{AtomicUsize, Ordering, fence};
 
 /// A batch that has grown to this size is followed by another.
-const FULL: usize = 256 << 10;
+const FULL: usize = if cfg!(loom) { 32 } else { 256 << 10 };
 /// Batches kept for reuse while the queue is busy.
 const SPARE: usize = 4;
 
@@ -62,10 +66,10 @@ pub(crate) enum Admission {
 
 /// A queue of frames, bounded in bytes and messages, and by the memory that its account has.
 pub(crate) struct SendQueue {
-    open: Mutex<Open>,
-    /// Frames whose senders found the open batch locked.
+    open: Gate<Open>,
+    /// Frames whose senders could not enter.
     aside: List<Chunk>,
-    /// Not 0 while `open` holds anything; written under its lock only.
+    /// Not 0 while `open` holds anything; written inside only.
     filled: AtomicUsize,
     room: Room,
 }
@@ -83,7 +87,7 @@ impl SendQueue {
     /// What is beyond the bound's uncounted bytes is taken from the account.
     pub(crate) fn new(bound: Bound, account: Arc<Account>) -> Self {
         SendQueue {
-            open: Mutex::new(Open::default()),
+            open: Gate::new(Open::default()),
             aside: List::new(),
             filled: AtomicUsize::new(0),
             room: Room::new(bound, account),
@@ -98,12 +102,13 @@ impl SendQueue {
         is_message: bool,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<usize, NotAppended> {
-        match try_lock(&self.open) {
+        match self.open.try_enter() {
             Some(mut open) => {
                 self.take_in(&mut open);
                 let batch = &mut open.batch;
                 let start = batch.bytes.len();
-                if !encode_within(&self.room, admission, &mut batch.bytes, encode)? {
+                let reserve = |bytes, class| self.room.reserve_inside(bytes, class, start > 0);
+                if !encode_within(reserve, admission, &mut batch.bytes, encode)? {
                     return Ok(start);
                 }
                 batch.end_frame(start, is_message);
@@ -116,9 +121,10 @@ impl SendQueue {
             }
             None => {
                 let mut batch = Batch::default();
-                if encode_within(&self.room, admission, &mut batch.bytes, encode)? {
+                let reserve = |bytes, class| self.room.reserve(bytes, class);
+                if encode_within(reserve, admission, &mut batch.bytes, encode)? {
                     batch.end_frame(0, is_message);
-                    self.aside.push(Chunk::Batch(batch));
+                    self.put_aside(Chunk::Batch(batch));
                 }
                 Ok(0)
             }
@@ -138,14 +144,21 @@ impl SendQueue {
     }
 
     fn append_chunk(&self, chunk: Chunk) {
-        match try_lock(&self.open) {
+        match self.open.try_enter() {
             Some(mut open) => {
                 self.take_in(&mut open);
                 open.push(chunk);
                 self.note_filled();
             }
-            None => self.aside.push(chunk),
+            None => self.put_aside(chunk),
         }
+    }
+
+    /// The fence stands in for the gate: see `gate`.
+    #[cold]
+    fn put_aside(&self, chunk: Chunk) {
+        self.aside.push(chunk);
+        fence(Ordering::SeqCst);
     }
 
     /// Moves what was put aside to its place.
@@ -168,8 +181,9 @@ impl SendQueue {
 
     /// Takes the oldest chunk; `done` is the last one, whose buffer is used again.
     pub(crate) fn take(&self, done: Chunk) -> Option<Chunk> {
-        let mut open = lock(&self.open);
+        let mut open = self.open.enter();
         self.take_in(&mut open);
+        self.room.give_back();
         open.recycle(done);
         if open.chunks.is_empty() {
             open.end_batch();
@@ -184,19 +198,27 @@ impl SendQueue {
 
     /// How often something was taken; it wraps.
     pub(crate) fn takes(&self) -> usize {
-        lock(&self.open).takes
+        self.open.enter().takes
     }
 
-    /// Whether there is nothing to take. What was appended before a fence is seen after it.
+    /// Whether there is nothing to take.
     pub(crate) fn is_empty(&self) -> bool {
+        // For what was put aside; the rest is seen through the gate.
         fence(Ordering::SeqCst);
+        let open = self.open.enter();
+        open.is_empty() && self.aside.is_empty()
+    }
+
+    /// Whether there is nothing to take, for who asks about its own frames: those of others may
+    /// not be seen yet.
+    pub(crate) fn seems_empty(&self) -> bool {
         // The list first: a frame on its way from there to the batch is noted before it leaves.
         self.aside.is_empty() && self.filled.load(Ordering::Relaxed) == 0
     }
 
     /// Lets go of all memory of an empty queue.
     pub(crate) fn shrink(&self) {
-        let mut open = lock(&self.open);
+        let mut open = self.open.enter();
         open.spare = Vec::new();
         open.chunks.shrink_to_fit();
         if open.batch.is_empty() {
@@ -240,7 +262,7 @@ impl SendQueue {
 
     /// Whether everything that ever found room has been released.
     pub(crate) fn is_settled(&self) -> bool {
-        self.room.used() == 0
+        self.room.is_settled()
     }
 
     /// Waits until [`is_settled`](SendQueue::is_settled), at most until the deadline.
@@ -273,7 +295,7 @@ impl SendQueue {
 /// The answer is whether there is a frame: a protocol without headers makes nothing of an empty
 /// body.
 fn encode_within(
-    room: &Room,
+    reserve: impl FnOnce(usize, Class) -> Result<(), Refusal>,
     admission: Admission,
     bytes: &mut Vec<u8>,
     encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
@@ -287,7 +309,7 @@ fn encode_within(
     if size == 0 {
         return Ok(false);
     }
-    match room.reserve(size, class) {
+    match reserve(size, class) {
         Ok(()) => Ok(true),
         Err(refusal) => {
             bytes.truncate(start);

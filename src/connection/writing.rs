@@ -70,7 +70,7 @@ impl Connection {
             }
             return;
         }
-        if self.bell.is_awake() || self.blocked.load(Ordering::SeqCst) {
+        if self.bell.is_awake_after_append() || self.blocked.load(Ordering::SeqCst) {
             return;
         }
         if kind == Kind::Call {

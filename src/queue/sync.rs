@@ -9,8 +9,49 @@ pub(super) use self::real::*;
 mod real {
     use std::time::Instant;
 
+    use std::thread;
+    use std::time::Duration;
+
     pub(in crate::queue) use parking_lot::{Condvar, Mutex, MutexGuard};
-    pub(in crate::queue) use std::sync::atomic::{AtomicUsize, Ordering, fence};
+    pub(in crate::queue) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+
+    /// How often a sender tries the gate again before it puts its frame aside.
+    pub(in crate::queue) const TRIES: usize = 8;
+
+    /// The longer it has been tried in vain, the longer the pause: a few instructions, then one's
+    /// turn on the core, which the one inside may need, then, where it has no such luck, some time.
+    pub(in crate::queue) fn pause(turn: usize) {
+        match turn {
+            0..5 => (0..1 << turn).for_each(|_| std::hint::spin_loop()),
+            5..64 => thread::yield_now(),
+            _ => thread::sleep(Duration::from_micros(50)),
+        }
+    }
+
+    /// Loom's way to write [`std::cell::UnsafeCell`].
+    pub(in crate::queue) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(in crate::queue) fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        pub(in crate::queue) fn get_mut(&self) -> MutPtr<T> {
+            MutPtr(self.0.get())
+        }
+    }
+
+    pub(in crate::queue) struct MutPtr<T>(*mut T);
+
+    impl<T> MutPtr<T> {
+        /// # Safety
+        /// While the reference lives there is no other to the same value, and the cell lives.
+        #[allow(unsafe_code, clippy::mut_from_ref)]
+        pub(in crate::queue) unsafe fn deref(&self) -> &mut T {
+            // SAFETY: it points into a cell, and the caller promises the rest.
+            unsafe { &mut *self.0 }
+        }
+    }
 
     /// A 64-bit word, also where the machine has no 64-bit atomics.
     pub(in crate::queue) struct Word(crossbeam::atomic::AtomicCell<u64>);
@@ -41,21 +82,6 @@ mod real {
         mutex.lock()
     }
 
-    /// How often a lock is tried: whoever holds it is about to give it back, unless it is
-    /// preempted.
-    const TRIES: usize = 20;
-
-    /// Tries a lock for a moment, without waiting for its holder.
-    pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-        for _ in 0..TRIES {
-            if let Some(guard) = mutex.try_lock() {
-                return Some(guard);
-            }
-            std::hint::spin_loop();
-        }
-        None
-    }
-
     /// Waits for a notification; `false` if the deadline passed.
     pub(in crate::queue) fn wait<'a, T>(
         condvar: &Condvar,
@@ -78,8 +104,16 @@ mod real {
 mod modelled {
     use std::time::Instant;
 
-    pub(in crate::queue) use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+    pub(in crate::queue) use loom::cell::{MutPtr, UnsafeCell};
+    pub(in crate::queue) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
     pub(in crate::queue) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+    /// Once more is as good as often.
+    pub(in crate::queue) const TRIES: usize = 0;
+
+    pub(in crate::queue) fn pause(_: usize) {
+        loom::thread::yield_now();
+    }
 
     /// With the orderings of the real one.
     pub(in crate::queue) struct Word(loom::sync::atomic::AtomicU64);
@@ -109,10 +143,6 @@ mod modelled {
 
     pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
-    }
-
-    pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-        mutex.try_lock().ok()
     }
 
     pub(in crate::queue) fn wait<'a, T>(

@@ -1,3 +1,5 @@
+mod ahead;
+
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
