@@ -3,12 +3,12 @@
 //! What is said over the connection is decided by [`link`](crate::link) and framed by
 //! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
 //!
-//! - `sending`: messages into the queue; `framed_before`, those from before there was one;
+//! - `sending`: messages into the queue; `replying`, the answers to calls; `framed_before`, those from before there was one;
 //!   `gathering`, what handlers send in one piece; `overflow`, what becomes of a push for which
 //!   there is no room
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
-//! - `reading`: the reader thread; `substitute`, those that stand in for it; `order`, who of them
-//!   does what; `receiving`, what is done with what comes; `buffer`, where it is read into;
+//! - `reading`: the reader thread; `dispatching`, what comes on its way to user code; `substitute`,
+//!   those that stand in for the reader; `order`, who of them does what; `receiving`, what is done with what comes; `buffer`, where it is read into;
 //!   `seat`, what such a thread knows about itself; `serving`, which call a handler serves;
 //!   `arrival`, when a message came; `sampling`, which handlers are timed
 //! - `inlet`: the ways into an inbox and a pool, and the wait for a place there
@@ -26,6 +26,7 @@ pub(crate) mod calling;
 mod cancelling;
 mod closing;
 pub(crate) mod dial;
+mod dispatching;
 pub(crate) mod ending;
 mod framed_before;
 mod gathering;
@@ -41,6 +42,7 @@ mod overflow;
 mod owner;
 mod reading;
 mod receiving;
+mod replying;
 mod report;
 pub(crate) mod sampling;
 mod seat;
@@ -106,7 +108,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 
     /// A push or a call. A call must be answered, now or later. The answer is whether there was
     /// a handler for it.
-    fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool;
+    fn message(&self, message: &MessageRef<'_>, arrival: &Arrival) -> bool;
 
     /// The session has ended; called once, after the last message.
     fn closed(&self, report: &CloseReport);
@@ -136,6 +138,8 @@ pub(crate) struct Connection {
     memory: Arc<Account>,
     peer_limits: PeerLimits,
     peer_times: PeerTimes,
+    /// The largest body that goes the short way into the queue.
+    plain_most: usize,
     queue: SendQueue,
     overflow: Overflow,
     gather: Gather,
@@ -220,6 +224,7 @@ impl Connection {
             counters: Counters::default(),
             peer_limits: agreed.peer_limits,
             peer_times: agreed.peer_times,
+            plain_most: sending::plain_most(&agreed.peer_limits),
             queue: SendQueue::new(bound, memory.clone()),
             overflow: Overflow::new(config.slow_peer),
             owner,

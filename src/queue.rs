@@ -19,12 +19,12 @@ mod chunk;
 mod gate;
 mod lease;
 mod list;
+mod open;
 mod room;
 pub(crate) mod scratch;
 mod sync;
 mod waiting;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,13 +37,12 @@ pub(crate) use room::{Bound, Class, Refusal, Shortage};
 
 use self::gate::Gate;
 use self::list::List;
+use self::open::Open;
 use self::room::Room;
 use self::sync::{AtomicUsize, Ordering, fence};
 
 /// A batch that has grown to this size is followed by another.
 const FULL: usize = if cfg!(loom) { 32 } else { 256 << 10 };
-/// Batches kept for reuse while the queue is busy.
-const SPARE: usize = 4;
 
 /// Why a frame was not appended.
 #[derive(Debug)]
@@ -54,6 +53,15 @@ pub(crate) enum NotAppended {
     Closed,
     /// It cannot be encoded.
     Encoding(Error),
+}
+
+impl NotAppended {
+    fn of(refusal: Refusal, bytes: usize) -> Self {
+        match refusal {
+            Refusal::Full(shortage) => NotAppended::Full { bytes, shortage },
+            Refusal::Closed => NotAppended::Closed,
+        }
+    }
 }
 
 /// Whether room is still to be found for a frame.
@@ -72,15 +80,6 @@ pub(crate) struct SendQueue {
     /// Not 0 while `open` holds anything; written inside only.
     filled: AtomicUsize,
     room: Room,
-}
-
-/// What waits, oldest first: the chunks, then the batch.
-#[derive(Default)]
-struct Open {
-    chunks: VecDeque<Chunk>,
-    batch: Batch,
-    spare: Vec<Batch>,
-    takes: usize,
 }
 
 impl SendQueue {
@@ -119,16 +118,60 @@ impl SendQueue {
                 self.note_filled();
                 Ok(waiting)
             }
-            None => {
-                let mut batch = Batch::default();
-                let reserve = |bytes, class| self.room.reserve(bytes, class);
-                if encode_within(reserve, admission, &mut batch.bytes, encode)? {
-                    batch.end_frame(0, is_message);
-                    self.put_aside(Chunk::Batch(batch));
-                }
-                Ok(0)
-            }
+            None => self.append_aside(admission, is_message, encode),
         }
+    }
+
+    #[cold]
+    fn append_aside(
+        &self,
+        admission: Admission,
+        is_message: bool,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<usize, NotAppended> {
+        let mut batch = Batch::default();
+        let reserve = |bytes, class| self.room.reserve(bytes, class);
+        if encode_within(reserve, admission, &mut batch.bytes, encode)? {
+            batch.end_frame(0, is_message);
+            self.put_aside(Chunk::Batch(batch));
+        }
+        Ok(0)
+    }
+
+    /// Appends a message that is these two parts. The answer is how many bytes wait in the open
+    /// batch.
+    #[inline]
+    pub(crate) fn append_parts(
+        &self,
+        class: Class,
+        header: &[u8],
+        body: &[u8],
+    ) -> Result<usize, NotAppended> {
+        let Some(mut open) = self.open.try_enter() else {
+            let copy = |bytes: &mut Vec<u8>| {
+                bytes.extend_from_slice(header);
+                bytes.extend_from_slice(body);
+                Ok(())
+            };
+            return self.append_aside(Admission::Within(class), true, copy);
+        };
+        self.take_in(&mut open);
+        let size = header.len() + body.len();
+        let batch = &mut open.batch;
+        let start = batch.bytes.len();
+        self.room
+            .reserve_inside(size, class, start > 0)
+            .map_err(|refusal| NotAppended::of(refusal, size))?;
+        batch.bytes.reserve(size);
+        batch.bytes.extend_from_slice(header);
+        batch.bytes.extend_from_slice(body);
+        batch.end_frame(start, true);
+        let waiting = batch.bytes.len();
+        if waiting >= FULL {
+            open.end_batch();
+        }
+        self.note_filled();
+        Ok(waiting)
     }
 
     /// Appends a large message that is not copied any more; its room must be
@@ -162,6 +205,7 @@ impl SendQueue {
     }
 
     /// Moves what was put aside to its place.
+    #[inline]
     fn take_in(&self, open: &mut Open) {
         // Asking an empty list for its first costs a full barrier.
         while !self.aside.is_empty() {
@@ -313,47 +357,7 @@ fn encode_within(
         Ok(()) => Ok(true),
         Err(refusal) => {
             bytes.truncate(start);
-            Err(match refusal {
-                Refusal::Full(shortage) => NotAppended::Full {
-                    bytes: size,
-                    shortage,
-                },
-                Refusal::Closed => NotAppended::Closed,
-            })
-        }
-    }
-}
-
-impl Open {
-    fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.batch.is_empty()
-    }
-
-    /// The batch, if there is anything in it, becomes a chunk.
-    fn end_batch(&mut self) {
-        if !self.batch.is_empty() {
-            let next = self.spare.pop().unwrap_or_default();
-            let batch = std::mem::replace(&mut self.batch, next);
-            self.chunks.push_back(Chunk::Batch(batch));
-        }
-    }
-
-    fn push(&mut self, chunk: Chunk) {
-        match chunk {
-            Chunk::Batch(small) => self.batch.append(&small),
-            large => {
-                self.end_batch();
-                self.chunks.push_back(large);
-            }
-        }
-    }
-
-    fn recycle(&mut self, done: Chunk) {
-        if let Chunk::Batch(mut batch) = done {
-            if batch.has_buffer() && self.spare.len() < SPARE {
-                batch.clear();
-                self.spare.push(batch);
-            }
+            Err(NotAppended::of(refusal, size))
         }
     }
 }
