@@ -322,7 +322,7 @@ pub use codec::{Body, FromBody, IntoBody};
 pub use config::Settings;
 pub use config::{
     Backoff, Dispatch, Heartbeat, Hold, Limits, Pool, SlowPeer, SocketOptions, StartedThread,
-    ThreadRole, Timeouts,
+    ThreadRole, Timeouts, Wait, Writer,
 };
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};
