@@ -12,7 +12,7 @@ use socket2::Socket;
 
 use super::Connection;
 use super::pace::Pace;
-use super::socket::receive_at_once;
+use super::socket::{is_readable, receive_at_once};
 use super::waiter::Waiter;
 use crate::config::Wait;
 
@@ -117,15 +117,14 @@ impl Polling {
 /// Reads once, and polls before it sleeps, unless enough others do.
 fn read_polling(socket: &Socket, room: &mut [u8], limit: Duration) -> io::Result<usize> {
     if let Some(_permit) = POLLING.take(most_readers()) {
-        let mut look = || match receive_at_once(socket, room) {
-            Err(Errno::WOULDBLOCK) => None,
-            received => Some(received),
-        };
-        // What is there already needs no clock.
-        let received = look().or_else(|| poll(Some(Instant::now() + limit), look));
-        if let Some(received) = received {
-            return received;
+        match receive_at_once(socket, room) {
+            Err(Errno::WOULDBLOCK) => {}
+            // What is there already needs no clock.
+            received => return received,
         }
+        let until = Some(Instant::now() + limit);
+        // Reading would wait for those who write to the socket meanwhile; this look does not.
+        poll(until, || is_readable(socket).then_some(()));
     }
     io::read(socket, room)
 }
