@@ -10,7 +10,10 @@ use crate::payload::Checker;
 
 /// Serves until standard input closes.
 pub(crate) fn serve(options: &Options) -> Result<(), Failure> {
-    let builder = Server::builder().framing(options.framing);
+    let builder = Server::builder()
+        .framing(options.framing)
+        .wait(options.wait)
+        .writer(options.writer);
     let (push_route, back_route) = (options.push_route(), options.back_route());
     let builder = match (options.workload, options.framing) {
         (Workload::Pushes, _) => {

@@ -3,8 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
+use super::socket::is_readable;
 use super::writing::PING;
 use super::{Connection, NEVER};
 use crate::link::heartbeat::Schedule;
@@ -64,7 +63,6 @@ impl Connection {
         let Some(socket) = self.socket.lock().clone() else {
             return false;
         };
-        let mut fds = [PollFd::new(&*socket, PollFlags::IN)];
-        matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1..))
+        is_readable(&socket)
     }
 }
