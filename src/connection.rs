@@ -13,6 +13,7 @@
 //!   `arrival`, when a message came; `sampling`, which handlers are timed
 //! - `inlet`: the ways into an inbox and a pool, and the wait for a place there
 //! - `calling`: calls of this side; `open_calls`, the table of them; `waiter`, where one waits
+//! - `polling`: how callers and readers wait; `pace`, whether they poll
 //! - `cancelling`: calls that the peer gave up, and what was called for them
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment; `owner`,
@@ -39,6 +40,8 @@ mod order;
 mod output;
 mod overflow;
 mod owner;
+mod pace;
+mod polling;
 mod reading;
 mod receiving;
 mod report;
@@ -88,6 +91,7 @@ use self::open_calls::OpenCalls;
 use self::output::WriteHalf;
 use self::overflow::Overflow;
 pub(crate) use self::owner::Owner;
+use self::pace::Pace;
 pub(crate) use self::reading::prepare;
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling, serve};
@@ -151,6 +155,8 @@ pub(crate) struct Connection {
     begun: Instant,
     calls: Mutex<OpenCalls>,
     calls_freed: Condvar,
+    /// How soon calls have ended lately, once they were waited for.
+    pace: Pace,
     /// Calls of the peer, and how many of them are answered; both wrap.
     asked: AtomicUsize,
     answered: AtomicUsize,
@@ -234,6 +240,7 @@ impl Connection {
             begun: now,
             calls: Mutex::new(OpenCalls::new(&limits, &agreed.peer_limits)),
             calls_freed: Condvar::new(),
+            pace: Pace::default(),
             asked: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
             cancelling: Cancelling::default(),

@@ -44,9 +44,11 @@ pub(crate) fn give_up(options: &Options, failure: &Failure) -> ! {
     exit(1)
 }
 
-/// A client in the making that speaks the protocol of the run.
+/// A client in the making with the protocol of the run, and its ways to wait and to write.
 pub(crate) fn builder(options: &Options) -> ClientBuilder {
     Client::builder()
         .framing(options.framing)
         .limits(options.limits())
+        .wait(options.wait)
+        .writer(options.writer)
 }

@@ -17,9 +17,10 @@
 //! | `w5` | C connections with one call at a time on each, and the server's memory for them |
 //! | `w6` | C connections push as fast as they can, each message is pushed back; also the peak memory of both processes |
 //!
-//! Variants choose the protocol: `native` (or `default`), and for `w1`, `w1b`, `w4` and `w6` also
-//! `length`, whose echoes are pushes. Everything else is the default of the crate, but for the
-//! send queues of `w6`, which are smaller with many connections.
+//! A variant is words joined by `-`. Some choose the protocol: `native` (or `default`), and for
+//! `w1`, `w1b`, `w4` and `w6` also `length`, whose echoes are pushes. `park` and `spin` choose
+//! how to wait, `thread` a standing writer. Everything else is the default of the crate, but for
+//! the send queues of `w6`, which are smaller with many connections.
 
 mod calls;
 mod client;

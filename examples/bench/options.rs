@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use trunkline::{Framing, Limits};
+use trunkline::{Framing, Limits, Wait, Writer};
 
 use crate::Failure;
 
@@ -41,6 +41,8 @@ pub(crate) struct Options {
     pub(crate) workload: Workload,
     pub(crate) workload_name: String,
     pub(crate) framing: Framing,
+    pub(crate) wait: Wait,
+    pub(crate) writer: Writer,
     pub(crate) variant: String,
     pub(crate) port: u16,
     /// Bytes of a body.
@@ -66,6 +68,8 @@ impl Options {
             workload: Workload::Pushes,
             workload_name: "w1".into(),
             framing: Framing::Native,
+            wait: Wait::default(),
+            writer: Writer::default(),
             variant: "native".into(),
             port: 0,
             size: 64,
@@ -107,15 +111,20 @@ impl Options {
             "w6" => Workload::Flood,
             other => return Err(format!("there is no workload {other}").into()),
         };
-        self.framing = match (self.variant.as_str(), self.workload) {
-            ("native" | "default", _) => Framing::Native,
-            ("length", Workload::Pushes | Workload::Echoes | Workload::Flood) => {
-                Framing::LengthPrefixed
+        for word in self.variant.split('-') {
+            match (word, self.workload) {
+                ("native" | "default", _) => {}
+                ("length", Workload::Pushes | Workload::Echoes | Workload::Flood) => {
+                    self.framing = Framing::LengthPrefixed;
+                }
+                ("park", _) => self.wait = Wait::Park,
+                ("spin", _) => self.wait = Wait::Spin,
+                ("thread", _) => self.writer = Writer::Thread,
+                (other, _) => {
+                    return Err(format!("no variant {other} of {}", self.workload_name).into());
+                }
             }
-            (other, _) => {
-                return Err(format!("no variant {other} of {}", self.workload_name).into());
-            }
-        };
+        }
         if self.size < 4 || self.threads == 0 || self.connections == 0 || self.window == 0 {
             return Err("bodies have 4 bytes or more; there is one of everything at least".into());
         }

@@ -12,7 +12,9 @@ use crate::payload::Checker;
 pub(crate) fn serve(options: &Options) -> Result<(), Failure> {
     let builder = Server::builder()
         .framing(options.framing)
-        .limits(options.limits());
+        .limits(options.limits())
+        .wait(options.wait)
+        .writer(options.writer);
     let (push_route, back_route) = (options.push_route(), options.back_route());
     let builder = match (options.workload, options.framing) {
         (Workload::Pushes, _) => {

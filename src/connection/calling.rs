@@ -250,7 +250,6 @@ impl Connection {
         &self,
         sequence: u32,
         waiter: &Waiter,
-        start: Instant,
         deadline: Option<Instant>,
     ) -> Result<(), Error> {
         if !waiter.is_done() {
@@ -263,13 +262,13 @@ impl Connection {
                 }
             }
         }
-        if waiter.wait(start, deadline, true) {
+        if self.wait_filled(waiter, deadline) {
             return Ok(());
         }
         if self.give_up_call(sequence) {
             return Err(call_timeout());
         }
-        waiter.wait(start, None, false);
+        waiter.sleep(None);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::buffer::{ReadBuffer, Sizes};
 use super::ending::StreamEnd;
 use super::order::{Held, Order};
+use super::polling::Polling;
 use super::sampling::Sampling;
 use super::seat::Seat;
 use super::serving::ServedCall;
@@ -66,17 +67,20 @@ pub(super) struct Reader<D> {
     pub(super) buffer: RefCell<ReadBuffer>,
     /// Whether the handler that runs was let past the order: it is not the dispatcher away.
     pub(super) nested: Cell<bool>,
+    polling: Polling,
     sampling: Sampling,
 }
 
 impl<D: Receiver> Reader<D> {
     pub(super) fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
         let seat = Seat::take(&reading.connection);
+        let polling = Polling::new(reading.connection.config.wait);
         let reader = Rc::new(Reader {
             reading,
             seat: seat.clone(),
             buffer: RefCell::new(buffer),
             nested: Cell::new(false),
+            polling,
             sampling: Sampling::default(),
         });
         seat.set_reader(Some(reader.clone()));
@@ -144,7 +148,7 @@ impl<D: Receiver> Reader<D> {
                 connection.fail(error);
                 return Err(StreamEnd::Whole);
             }
-            let result = buffer.fill(&socket, needed);
+            let result = buffer.fill(needed, |room| self.polling.read(&socket, room));
             connection.after_read();
             self.sampling.begin_anew();
             match result {

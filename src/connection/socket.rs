@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::address::{Address, Process, UnixAddress, UnixName};
@@ -231,6 +231,12 @@ impl AsFd for OpenSocket {
 #[inline]
 pub(crate) fn send_at_once(socket: &Socket, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, FLAGS)
+}
+
+/// Reads what is there.
+pub(super) fn receive_at_once(socket: &Socket, room: &mut [u8]) -> rustix::io::Result<usize> {
+    let (received, _) = rustix::net::recv(socket, room, RecvFlags::DONTWAIT)?;
+    Ok(received)
 }
 
 /// What ended a connection whose socket could not be written.

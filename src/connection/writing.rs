@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::output::WriteHalf;
 use super::socket::{send_at_once, write_error};
 use super::{Connection, gathering, seat, threads};
-use crate::config::ThreadRole;
+use crate::config::{ThreadRole, Writer};
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::encode_count;
 use crate::message::{Kind, MessageRef};
@@ -91,6 +91,9 @@ impl Connection {
 
     /// Writes what is there, as far as the kernel takes it, unless somebody else does.
     pub(super) fn drain_inline(&self) {
+        if self.config.writer == Writer::Thread {
+            return self.wake_writer();
+        }
         for _ in 0..INLINE_TURNS {
             if self.blocked.load(Ordering::SeqCst) {
                 return;

@@ -106,7 +106,6 @@ pub struct Pending {
     /// `None` once the call has ended for this side.
     waiter: Option<Arc<Waiter>>,
     sequence: u32,
-    started: Instant,
     deadline: Option<Instant>,
     watched: Watched,
 }
@@ -116,7 +115,6 @@ impl Pending {
         connection: Arc<Connection>,
         waiter: Arc<Waiter>,
         sequence: u32,
-        started: Instant,
         deadline: Option<Instant>,
         watched: Watched,
     ) -> Self {
@@ -124,7 +122,6 @@ impl Pending {
             connection,
             waiter: Some(waiter),
             sequence,
-            started,
             deadline,
             watched,
         }
@@ -172,7 +169,7 @@ impl Pending {
             return Err(taken());
         };
         self.connection
-            .wait_call(self.sequence, &waiter, self.started, self.deadline)?;
+            .wait_call(self.sequence, &waiter, self.deadline)?;
         Ok(waiter)
     }
 
@@ -200,7 +197,7 @@ impl Pending {
         if self.connection.begin_wait(waiter).is_err() {
             return Some(self.finish());
         }
-        waiter.wait(now, until, false);
+        self.connection.wait_filled(waiter, until);
         self.connection.end_wait(waiter);
         self.try_take()
     }
@@ -249,7 +246,7 @@ impl Pending {
             .call_back_instead(self.sequence, callback, self.deadline);
         if let Err(callback) = instead {
             // The call has ended; at most its waiter is being filled this moment.
-            waiter.wait(self.started, None, false);
+            waiter.sleep(None);
             match waiter.take_answer().unwrap_or_else(|| Err(taken())) {
                 Ok(answer) => callback(Ok(&answer.as_message())),
                 Err(error) => callback(Err(error)),

@@ -52,3 +52,4 @@ mod stats;
 mod support;
 mod threads;
 mod unix;
+mod waiting;
