@@ -3,10 +3,12 @@
 //! ```text
 //! bench server --port P --workload W --variant V --size S --count N --threads T --conns C --window K
 //! bench client (the same) --server-pid PID
+//! bench ntcpmsg [--quick]
 //! ```
 //!
 //! The server prints `READY`, serves, and ends when its standard input closes. The client runs
-//! one workload and prints one line of JSON.
+//! one workload and prints one line of JSON. `ntcpmsg` runs many of both, and prints the two tables
+//! in which NTCPMSG presents its speed.
 //!
 //! | workload | what is timed |
 //! |---|---|
@@ -26,6 +28,7 @@ mod calls;
 mod client;
 mod echoes;
 mod flood;
+mod ntcpmsg;
 mod options;
 mod payload;
 mod probe;
@@ -42,7 +45,11 @@ use options::{Options, Role};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<ExitCode, Failure> {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let mut words = std::env::args().skip(1).peekable();
+    if words.next_if(|word| word == "ntcpmsg").is_some() {
+        return ntcpmsg::run(words);
+    }
+    let options = Options::parse(words)?;
     match options.role {
         Role::Server => server::serve(&options).map(|()| ExitCode::SUCCESS),
         Role::Client => Ok(client::measure(&options)),
