@@ -9,7 +9,7 @@ use trunkline::{Client, ClientBuilder};
 use crate::Failure;
 use crate::options::{Options, Workload};
 use crate::report::Report;
-use crate::{calls, echoes, pushes};
+use crate::{calls, echoes, flood, pushes};
 
 /// No run takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -21,6 +21,7 @@ pub(crate) fn measure(options: &Options) -> ExitCode {
         Workload::OneCaller | Workload::ManyCallers => calls::run_shared(options),
         Workload::Echoes => echoes::run(options),
         Workload::ManyConnections => calls::run_many(options),
+        Workload::Flood => flood::run(options),
     });
     result
         .unwrap_or_else(|failure| Report::failed(options, &failure))
@@ -47,6 +48,7 @@ pub(crate) fn give_up(options: &Options, failure: &Failure) -> ! {
 pub(crate) fn builder(options: &Options) -> ClientBuilder {
     Client::builder()
         .framing(options.framing)
+        .limits(options.limits())
         .wait(options.wait)
         .writer(options.writer)
 }

@@ -31,10 +31,13 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
     let session = client.session();
     let run = Run::start(options)?;
     match options.threads {
-        1 => produce(options, &session, 0)?,
+        1 => produce(options, &session, 0, options.count)?,
         _ => thread::scope(|scope| {
             let session = &session;
-            let start = |producer| scope.spawn(move || produce(options, session, producer));
+            let start = |producer| {
+                let share = options.share(producer, options.threads);
+                scope.spawn(move || produce(options, session, producer, share))
+            };
             let producers: Vec<_> = (0..options.threads).map(start).collect();
             producers.into_iter().try_for_each(|producer| {
                 let produced = producer.join().map_err(|_| "a producer panicked")?;
@@ -47,10 +50,15 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
 }
 
 /// Pushes one producer's share.
-fn produce(options: &Options, session: &Session, producer: usize) -> Result<(), Error> {
+pub(crate) fn produce(
+    options: &Options,
+    session: &Session,
+    producer: usize,
+    share: u64,
+) -> Result<(), Error> {
     let route = options.push_route();
     let mut body = payload::template(options.size);
-    for sequence in 0..options.share(producer, options.threads) {
+    for sequence in 0..share {
         payload::stamp(&mut body, producer, sequence);
         session.push(route, &body)?;
     }

@@ -12,6 +12,7 @@ use crate::payload::Checker;
 pub(crate) fn serve(options: &Options) -> Result<(), Failure> {
     let builder = Server::builder()
         .framing(options.framing)
+        .limits(options.limits())
         .wait(options.wait)
         .writer(options.writer);
     let (push_route, back_route) = (options.push_route(), options.back_route());
@@ -27,13 +28,15 @@ pub(crate) fn serve(options: &Options) -> Result<(), Failure> {
                 }
             })
         }
-        (_, Framing::Native) => builder.on_call(ECHO, |cx, body| cx.reply(body)),
-        _ => builder.on_push(push_route, move |cx, body| {
-            let session = cx.session();
-            if session.push(back_route, body).is_err() {
-                session.abort();
-            }
-        }),
+        (Workload::Flood, _) | (_, Framing::LengthPrefixed) => {
+            builder.on_push(push_route, move |cx, body| {
+                let session = cx.session();
+                if session.push(back_route, body).is_err() {
+                    session.abort();
+                }
+            })
+        }
+        _ => builder.on_call(ECHO, |cx, body| cx.reply(body)),
     };
     let server = builder.bind(options.address())?;
     let mut output = io::stdout();
