@@ -68,6 +68,7 @@
 //! | [`guide::errors`] | whose fault is it, and does a retry help? |
 //! | [`guide::logging`], [`guide::statistics`] | what does an operator see? |
 //! | [`guide::embedded`] | does it fit a small machine? |
+//! | [`guide::performance`] | what does a message cost, and what bounds it? |
 //! | [`guide::policy`] | what may change in which version? |
 //! | [`guide::coming_from`] | what are my old words called here? |
 //!
