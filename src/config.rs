@@ -1,5 +1,5 @@
 //! Limits, time limits, heartbeats and socket options, each with its default, unit and reason;
-//! the policy for slow peers, and how threads wait and write.
+//! and the policy for slow peers.
 //!
 //! All are plain structs: start from a preset and change the fields you care about.
 //!
@@ -22,8 +22,6 @@ mod slow_peer;
 mod socket_options;
 mod threads;
 mod timeouts;
-mod wait;
-mod writer;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -42,8 +40,6 @@ pub use socket_options::SocketOptions;
 pub(crate) use threads::ThreadOptions;
 pub use threads::{StartedThread, ThreadRole};
 pub use timeouts::Timeouts;
-pub use wait::Wait;
-pub use writer::Writer;
 
 /// Everything one connection needs to know; what the builders fill.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +50,6 @@ pub(crate) struct Config {
     pub(crate) socket: SocketOptions,
     pub(crate) threads: ThreadOptions,
     pub(crate) slow_peer: SlowPeer,
-    pub(crate) wait: Wait,
-    pub(crate) writer: Writer,
     /// If the builder or a file says so.
     pub(crate) backoff: Option<Backoff>,
     /// Likewise.

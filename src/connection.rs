@@ -3,17 +3,16 @@
 //! What is said over the connection is decided by [`link`](crate::link) and framed by
 //! [`protocol`](crate::protocol); here are the socket, the threads and the clock. The rooms:
 //!
-//! - `sending`: messages into the queue; `replying`, the answers to calls; `framed_before`, those from before there was one;
+//! - `sending`: messages into the queue; `framed_before`, those from before there was one;
 //!   `gathering`, what handlers send in one piece; `overflow`, what becomes of a push for which
 //!   there is no room
 //! - `writing`: the writer role, which alone writes to the socket; `output`, what it works on
-//! - `reading`: the reader thread; `dispatching`, what comes on its way to user code; `substitute`,
-//!   those that stand in for the reader; `order`, who of them does what; `receiving`, what is done with what comes; `buffer`, where it is read into;
+//! - `reading`: the reader thread; `substitute`, those that stand in for it; `order`, who of them
+//!   does what; `receiving`, what is done with what comes; `buffer`, where it is read into;
 //!   `seat`, what such a thread knows about itself; `serving`, which call a handler serves;
 //!   `arrival`, when a message came; `sampling`, which handlers are timed
 //! - `inlet`: the ways into an inbox and a pool, and the wait for a place there
 //! - `calling`: calls of this side; `open_calls`, the table of them; `waiter`, where one waits
-//! - `polling`: how callers and readers wait; `pace`, whether they poll
 //! - `cancelling`: calls that the peer gave up, and what was called for them
 //! - `closing`: the goodbyes; `ending`: failures and the end; `report`, what is known then
 //! - `watching`: heartbeats, and a look at the peer; `observing`: how it is at one moment; `owner`,
@@ -27,7 +26,6 @@ pub(crate) mod calling;
 mod cancelling;
 mod closing;
 pub(crate) mod dial;
-mod dispatching;
 pub(crate) mod ending;
 mod framed_before;
 mod gathering;
@@ -41,11 +39,8 @@ mod order;
 mod output;
 mod overflow;
 mod owner;
-mod pace;
-mod polling;
 mod reading;
 mod receiving;
-mod replying;
 mod report;
 pub(crate) mod sampling;
 mod seat;
@@ -93,7 +88,6 @@ use self::open_calls::OpenCalls;
 use self::output::WriteHalf;
 use self::overflow::Overflow;
 pub(crate) use self::owner::Owner;
-use self::pace::Pace;
 pub(crate) use self::reading::prepare;
 pub use self::report::{CloseReason, CloseReport};
 pub(crate) use self::seat::{before_wait, is_handler_of, is_handling, serve};
@@ -112,7 +106,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 
     /// A push or a call. A call must be answered, now or later. The answer is whether there was
     /// a handler for it.
-    fn message(&self, message: &MessageRef<'_>, arrival: &Arrival) -> bool;
+    fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool;
 
     /// The session has ended; called once, after the last message.
     fn closed(&self, report: &CloseReport);
@@ -142,8 +136,6 @@ pub(crate) struct Connection {
     memory: Arc<Account>,
     peer_limits: PeerLimits,
     peer_times: PeerTimes,
-    /// The largest body that goes the short way into the queue.
-    plain_most: usize,
     queue: SendQueue,
     overflow: Overflow,
     gather: Gather,
@@ -159,8 +151,6 @@ pub(crate) struct Connection {
     begun: Instant,
     calls: Mutex<OpenCalls>,
     calls_freed: Condvar,
-    /// How soon calls have ended lately, once they were waited for.
-    pace: Pace,
     /// Calls of the peer, and how many of them are answered; both wrap.
     asked: AtomicUsize,
     answered: AtomicUsize,
@@ -230,7 +220,6 @@ impl Connection {
             counters: Counters::default(),
             peer_limits: agreed.peer_limits,
             peer_times: agreed.peer_times,
-            plain_most: sending::plain_most(&agreed.peer_limits),
             queue: SendQueue::new(bound, memory.clone()),
             overflow: Overflow::new(config.slow_peer),
             owner,
@@ -245,7 +234,6 @@ impl Connection {
             begun: now,
             calls: Mutex::new(OpenCalls::new(&limits, &agreed.peer_limits)),
             calls_freed: Condvar::new(),
-            pace: Pace::default(),
             asked: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
             cancelling: Cancelling::default(),

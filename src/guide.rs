@@ -9,7 +9,6 @@
 //! | [`logging`] | what stands in the log? |
 //! | [`statistics`] | what do the figures tell? |
 //! | [`embedded`] | does it fit a small machine? |
-//! | [`performance`] | what does a message cost, and what bounds it? |
 //! | [`policy`] | what may change in which version? |
 //! | [`coming_from`] | what are my old words called here? |
 
@@ -18,7 +17,6 @@ pub mod embedded;
 pub mod errors;
 pub mod limits;
 pub mod logging;
-pub mod performance;
 pub mod policy;
 pub mod promises;
 pub mod statistics;

@@ -49,7 +49,6 @@
 //! | memory | about 32 KiB for an idle connection; queues grow up to their limits: [`guide::limits`] |
 //! | a push | one copy into the send queue, which waits for no lock and in the steady state allocates nothing |
 //! | a call | the same, and a place to wait; with [`call_with`](Session::call_with) no allocation either |
-//! | processor time | nothing for an idle session; who waits for a quick peer [polls](Wait) for up to 200 µs before it sleeps |
 //! | connections | a few thousand in a process: threads are counted, and what is too much is refused |
 //! | dependencies | ten crates, and eighteen more behind them (`cargo tree`); no runtime to start, no thread before the first connection |
 //!
@@ -68,7 +67,6 @@
 //! | [`guide::errors`] | whose fault is it, and does a retry help? |
 //! | [`guide::logging`], [`guide::statistics`] | what does an operator see? |
 //! | [`guide::embedded`] | does it fit a small machine? |
-//! | [`guide::performance`] | what does a message cost, and what bounds it? |
 //! | [`guide::policy`] | what may change in which version? |
 //! | [`guide::coming_from`] | what are my old words called here? |
 //!
@@ -324,7 +322,7 @@ pub use codec::{Body, FromBody, IntoBody};
 pub use config::Settings;
 pub use config::{
     Backoff, Dispatch, Heartbeat, Hold, Limits, Pool, SlowPeer, SocketOptions, StartedThread,
-    ThreadRole, Timeouts, Wait, Writer,
+    ThreadRole, Timeouts,
 };
 pub use connection::{CloseReason, CloseReport, OpenSocket};
 pub use error::{Error, ErrorKind, TryPushError};

@@ -12,7 +12,6 @@
 mod framed;
 mod length_prefixed;
 pub mod native;
-mod plain;
 mod send_limits;
 mod stream;
 
@@ -24,7 +23,6 @@ use crate::status::Status;
 pub use framed::Framed;
 pub use length_prefixed::LengthPrefixed;
 pub use native::Native;
-pub(crate) use plain::{Plain, PlainHeader};
 pub(crate) use send_limits::SendLimits;
 pub use stream::Stream;
 
@@ -161,32 +159,6 @@ impl Framing {
             Framing::Native => Native.decode(input, limits),
             Framing::LengthPrefixed => LengthPrefixed.decode(input, limits),
             Framing::Stream => Stream.decode(input, limits),
-        }
-    }
-
-    /// The frame at the front and its size, if it is whole, plain and within the limits.
-    /// Everything else is for [`decode`](Framing::decode), which says what is wrong.
-    #[inline(always)]
-    pub(crate) fn decode_plain<'a>(
-        self,
-        input: &'a [u8],
-        limits: &Limits,
-    ) -> Option<(Plain<'a>, usize)> {
-        match self {
-            Framing::Native => native::decode_plain(input, limits),
-            Framing::LengthPrefixed => length_prefixed::decode_plain(input, limits),
-            Framing::Stream => None,
-        }
-    }
-
-    /// The header of such a message, for who knows that its body is within the limits; if there
-    /// is none, [`encode`](Framing::encode) knows what to do.
-    #[inline(always)]
-    pub(crate) fn plain_header(self, plain: &Plain<'_>) -> Option<PlainHeader> {
-        match self {
-            Framing::Native => native::plain_header(plain),
-            Framing::LengthPrefixed => length_prefixed::plain_header(plain),
-            Framing::Stream => None,
         }
     }
 }

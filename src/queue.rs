@@ -5,26 +5,23 @@
 //! be written as they are, [`release`](SendQueue::release) what was written,
 //! [`close`](SendQueue::close).
 //!
-//! No sender ever waits for another. It tries the gate of the open batch and encodes into it;
-//! if somebody else is inside for long, the frame goes into a lock-free list (crossbeam's), whose
-//! content is moved into the batch by whoever enters next, before anything of its own. So
+//! No sender ever waits for another. It tries the lock of the open batch and encodes into it;
+//! if somebody else has the lock, the frame goes into a lock-free list (crossbeam's), whose
+//! content is moved into the batch by whoever has the lock next, before anything of its own. So
 //! the messages of one thread keep their order whichever way each of them went: what is in the
 //! list is younger than the batch, and older than what is appended to the batch later. A sender
-//! that is preempted inside delays those behind it, nothing else; no user code runs
+//! that is preempted with the lock delays those behind it, nothing else; no user code runs
 //! there.
 
-mod advance;
 mod bell;
 mod chunk;
-mod gate;
 mod lease;
 mod list;
-mod open;
 mod room;
 pub(crate) mod scratch;
 mod sync;
-mod waiting;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,14 +32,14 @@ pub(crate) use bell::Bell;
 pub(crate) use chunk::{Batch, Chunk};
 pub(crate) use room::{Bound, Class, Refusal, Shortage};
 
-use self::gate::Gate;
 use self::list::List;
-use self::open::Open;
 use self::room::Room;
-use self::sync::{AtomicUsize, Ordering, fence};
+use self::sync::{AtomicUsize, Mutex, Ordering, fence, lock, try_lock};
 
 /// A batch that has grown to this size is followed by another.
-const FULL: usize = if cfg!(loom) { 32 } else { 256 << 10 };
+const FULL: usize = 256 << 10;
+/// Batches kept for reuse while the queue is busy.
+const SPARE: usize = 4;
 
 /// Why a frame was not appended.
 #[derive(Debug)]
@@ -55,15 +52,6 @@ pub(crate) enum NotAppended {
     Encoding(Error),
 }
 
-impl NotAppended {
-    fn of(refusal: Refusal, bytes: usize) -> Self {
-        match refusal {
-            Refusal::Full(shortage) => NotAppended::Full { bytes, shortage },
-            Refusal::Closed => NotAppended::Closed,
-        }
-    }
-}
-
 /// Whether room is still to be found for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -74,19 +62,28 @@ pub(crate) enum Admission {
 
 /// A queue of frames, bounded in bytes and messages, and by the memory that its account has.
 pub(crate) struct SendQueue {
-    open: Gate<Open>,
-    /// Frames whose senders could not enter.
+    open: Mutex<Open>,
+    /// Frames whose senders found the open batch locked.
     aside: List<Chunk>,
-    /// Not 0 while `open` holds anything; written inside only.
+    /// Not 0 while `open` holds anything; written under its lock only.
     filled: AtomicUsize,
     room: Room,
+}
+
+/// What waits, oldest first: the chunks, then the batch.
+#[derive(Default)]
+struct Open {
+    chunks: VecDeque<Chunk>,
+    batch: Batch,
+    spare: Vec<Batch>,
+    takes: usize,
 }
 
 impl SendQueue {
     /// What is beyond the bound's uncounted bytes is taken from the account.
     pub(crate) fn new(bound: Bound, account: Arc<Account>) -> Self {
         SendQueue {
-            open: Gate::new(Open::default()),
+            open: Mutex::new(Open::default()),
             aside: List::new(),
             filled: AtomicUsize::new(0),
             room: Room::new(bound, account),
@@ -101,13 +98,12 @@ impl SendQueue {
         is_message: bool,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<usize, NotAppended> {
-        match self.open.try_enter() {
+        match try_lock(&self.open) {
             Some(mut open) => {
                 self.take_in(&mut open);
                 let batch = &mut open.batch;
                 let start = batch.bytes.len();
-                let reserve = |bytes, class| self.room.reserve_inside(bytes, class, start > 0);
-                if !encode_within(reserve, admission, &mut batch.bytes, encode)? {
+                if !encode_within(&self.room, admission, &mut batch.bytes, encode)? {
                     return Ok(start);
                 }
                 batch.end_frame(start, is_message);
@@ -118,60 +114,15 @@ impl SendQueue {
                 self.note_filled();
                 Ok(waiting)
             }
-            None => self.append_aside(admission, is_message, encode),
+            None => {
+                let mut batch = Batch::default();
+                if encode_within(&self.room, admission, &mut batch.bytes, encode)? {
+                    batch.end_frame(0, is_message);
+                    self.aside.push(Chunk::Batch(batch));
+                }
+                Ok(0)
+            }
         }
-    }
-
-    #[cold]
-    fn append_aside(
-        &self,
-        admission: Admission,
-        is_message: bool,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
-    ) -> Result<usize, NotAppended> {
-        let mut batch = Batch::default();
-        let reserve = |bytes, class| self.room.reserve(bytes, class);
-        if encode_within(reserve, admission, &mut batch.bytes, encode)? {
-            batch.end_frame(0, is_message);
-            self.put_aside(Chunk::Batch(batch));
-        }
-        Ok(0)
-    }
-
-    /// Appends a message that is these two parts. The answer is how many bytes wait in the open
-    /// batch.
-    #[inline]
-    pub(crate) fn append_parts(
-        &self,
-        class: Class,
-        header: &[u8],
-        body: &[u8],
-    ) -> Result<usize, NotAppended> {
-        let Some(mut open) = self.open.try_enter() else {
-            let copy = |bytes: &mut Vec<u8>| {
-                bytes.extend_from_slice(header);
-                bytes.extend_from_slice(body);
-                Ok(())
-            };
-            return self.append_aside(Admission::Within(class), true, copy);
-        };
-        self.take_in(&mut open);
-        let size = header.len() + body.len();
-        let batch = &mut open.batch;
-        let start = batch.bytes.len();
-        self.room
-            .reserve_inside(size, class, start > 0)
-            .map_err(|refusal| NotAppended::of(refusal, size))?;
-        batch.bytes.reserve(size);
-        batch.bytes.extend_from_slice(header);
-        batch.bytes.extend_from_slice(body);
-        batch.end_frame(start, true);
-        let waiting = batch.bytes.len();
-        if waiting >= FULL {
-            open.end_batch();
-        }
-        self.note_filled();
-        Ok(waiting)
     }
 
     /// Appends a large message that is not copied any more; its room must be
@@ -187,25 +138,17 @@ impl SendQueue {
     }
 
     fn append_chunk(&self, chunk: Chunk) {
-        match self.open.try_enter() {
+        match try_lock(&self.open) {
             Some(mut open) => {
                 self.take_in(&mut open);
                 open.push(chunk);
                 self.note_filled();
             }
-            None => self.put_aside(chunk),
+            None => self.aside.push(chunk),
         }
     }
 
-    /// The fence stands in for the gate: see `gate`.
-    #[cold]
-    fn put_aside(&self, chunk: Chunk) {
-        self.aside.push(chunk);
-        fence(Ordering::SeqCst);
-    }
-
     /// Moves what was put aside to its place.
-    #[inline]
     fn take_in(&self, open: &mut Open) {
         // Asking an empty list for its first costs a full barrier.
         while !self.aside.is_empty() {
@@ -225,9 +168,8 @@ impl SendQueue {
 
     /// Takes the oldest chunk; `done` is the last one, whose buffer is used again.
     pub(crate) fn take(&self, done: Chunk) -> Option<Chunk> {
-        let mut open = self.open.enter();
+        let mut open = lock(&self.open);
         self.take_in(&mut open);
-        self.room.give_back();
         open.recycle(done);
         if open.chunks.is_empty() {
             open.end_batch();
@@ -242,27 +184,19 @@ impl SendQueue {
 
     /// How often something was taken; it wraps.
     pub(crate) fn takes(&self) -> usize {
-        self.open.enter().takes
+        lock(&self.open).takes
     }
 
-    /// Whether there is nothing to take.
+    /// Whether there is nothing to take. What was appended before a fence is seen after it.
     pub(crate) fn is_empty(&self) -> bool {
-        // For what was put aside; the rest is seen through the gate.
         fence(Ordering::SeqCst);
-        let open = self.open.enter();
-        open.is_empty() && self.aside.is_empty()
-    }
-
-    /// Whether there is nothing to take, for who asks about its own frames: those of others may
-    /// not be seen yet.
-    pub(crate) fn seems_empty(&self) -> bool {
         // The list first: a frame on its way from there to the batch is noted before it leaves.
         self.aside.is_empty() && self.filled.load(Ordering::Relaxed) == 0
     }
 
     /// Lets go of all memory of an empty queue.
     pub(crate) fn shrink(&self) {
-        let mut open = self.open.enter();
+        let mut open = lock(&self.open);
         open.spare = Vec::new();
         open.chunks.shrink_to_fit();
         if open.batch.is_empty() {
@@ -306,7 +240,7 @@ impl SendQueue {
 
     /// Whether everything that ever found room has been released.
     pub(crate) fn is_settled(&self) -> bool {
-        self.room.is_settled()
+        self.room.used() == 0
     }
 
     /// Waits until [`is_settled`](SendQueue::is_settled), at most until the deadline.
@@ -339,7 +273,7 @@ impl SendQueue {
 /// The answer is whether there is a frame: a protocol without headers makes nothing of an empty
 /// body.
 fn encode_within(
-    reserve: impl FnOnce(usize, Class) -> Result<(), Refusal>,
+    room: &Room,
     admission: Admission,
     bytes: &mut Vec<u8>,
     encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
@@ -353,11 +287,51 @@ fn encode_within(
     if size == 0 {
         return Ok(false);
     }
-    match reserve(size, class) {
+    match room.reserve(size, class) {
         Ok(()) => Ok(true),
         Err(refusal) => {
             bytes.truncate(start);
-            Err(NotAppended::of(refusal, size))
+            Err(match refusal {
+                Refusal::Full(shortage) => NotAppended::Full {
+                    bytes: size,
+                    shortage,
+                },
+                Refusal::Closed => NotAppended::Closed,
+            })
+        }
+    }
+}
+
+impl Open {
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.batch.is_empty()
+    }
+
+    /// The batch, if there is anything in it, becomes a chunk.
+    fn end_batch(&mut self) {
+        if !self.batch.is_empty() {
+            let next = self.spare.pop().unwrap_or_default();
+            let batch = std::mem::replace(&mut self.batch, next);
+            self.chunks.push_back(Chunk::Batch(batch));
+        }
+    }
+
+    fn push(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::Batch(small) => self.batch.append(&small),
+            large => {
+                self.end_batch();
+                self.chunks.push_back(large);
+            }
+        }
+    }
+
+    fn recycle(&mut self, done: Chunk) {
+        if let Chunk::Batch(mut batch) = done {
+            if batch.has_buffer() && self.spare.len() < SPARE {
+                batch.clear();
+                self.spare.push(batch);
+            }
         }
     }
 }

@@ -82,7 +82,6 @@ impl Handlers {
         }
     }
 
-    #[inline]
     fn find(&self, kind: Kind, route: Route<'_>) -> Option<&Handler> {
         let routed = match route {
             Route::Number(number) => {
@@ -183,11 +182,13 @@ impl Receiver for Router {
         }
     }
 
-    #[inline]
-    fn message(&self, message: &MessageRef<'_>, arrival: &Arrival) -> bool {
+    fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
         let connection = &self.service.session.connection;
         let Some(handler) = self.service.handler(message) else {
-            self.unhandled(message, arrival);
+            match &self.inbox {
+                Some(inbox) => self.deliver(inbox, message, arrival),
+                None => no_handler(connection, message),
+            }
             return false;
         };
         if let Some(lane) = &self.lane {
@@ -229,21 +230,13 @@ impl Receiver for Router {
 }
 
 impl Router {
-    #[cold]
-    fn unhandled(&self, message: &MessageRef<'_>, arrival: &Arrival) {
-        match &self.inbox {
-            Some(inbox) => self.deliver(inbox, message, arrival),
-            None => no_handler(&self.service.session.connection, message),
-        }
-    }
-
     /// Puts a message without a handler into the inbox, unless an interceptor refuses it.
-    fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, arrival: &Arrival) {
+    fn deliver(&self, inbox: &Source, message: &MessageRef<'_>, arrival: Arrival) {
         let session = &self.service.session;
         let connection = &session.connection;
         let exchange = || Exchange::incoming(session, message);
         match session.intercept(exchange) {
-            Ok(watched) => inbox.deliver(session, message, *arrival, watched),
+            Ok(watched) => inbox.deliver(session, message, arrival, watched),
             Err(status) if message.kind == Kind::Call => {
                 connection.reply_status(message.sequence, status.as_ref(), MetadataRef::EMPTY);
             }

@@ -9,7 +9,7 @@ use trunkline::{Client, ClientBuilder};
 use crate::Failure;
 use crate::options::{Options, Workload};
 use crate::report::Report;
-use crate::{calls, echoes, flood, pushes};
+use crate::{calls, echoes, pushes};
 
 /// No run takes longer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -21,7 +21,6 @@ pub(crate) fn measure(options: &Options) -> ExitCode {
         Workload::OneCaller | Workload::ManyCallers => calls::run_shared(options),
         Workload::Echoes => echoes::run(options),
         Workload::ManyConnections => calls::run_many(options),
-        Workload::Flood => flood::run(options),
     });
     result
         .unwrap_or_else(|failure| Report::failed(options, &failure))
@@ -44,11 +43,7 @@ pub(crate) fn give_up(options: &Options, failure: &Failure) -> ! {
     exit(1)
 }
 
-/// A client in the making with the protocol of the run, and its ways to wait and to write.
+/// A client in the making that speaks the protocol of the run.
 pub(crate) fn builder(options: &Options) -> ClientBuilder {
-    Client::builder()
-        .framing(options.framing)
-        .limits(options.limits())
-        .wait(options.wait)
-        .writer(options.writer)
+    Client::builder().framing(options.framing)
 }

@@ -2,16 +2,12 @@
 
 use std::str::FromStr;
 
-use trunkline::{Framing, Limits, Wait, Writer};
+use trunkline::Framing;
 
 use crate::Failure;
 
 /// Calls that are answered with their own body.
 pub(crate) const ECHO: u32 = 3;
-/// Bytes of the send queues of all connections of `w6` together,
-const ALL_QUEUES: u32 = 64 << 20;
-/// and of each at least.
-const LEAST_QUEUE: u32 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -31,8 +27,6 @@ pub(crate) enum Workload {
     Echoes,
     /// `w5`
     ManyConnections,
-    /// `w6`
-    Flood,
 }
 
 #[derive(Clone, Debug)]
@@ -41,8 +35,6 @@ pub(crate) struct Options {
     pub(crate) workload: Workload,
     pub(crate) workload_name: String,
     pub(crate) framing: Framing,
-    pub(crate) wait: Wait,
-    pub(crate) writer: Writer,
     pub(crate) variant: String,
     pub(crate) port: u16,
     /// Bytes of a body.
@@ -68,8 +60,6 @@ impl Options {
             workload: Workload::Pushes,
             workload_name: "w1".into(),
             framing: Framing::Native,
-            wait: Wait::default(),
-            writer: Writer::default(),
             variant: "native".into(),
             port: 0,
             size: 64,
@@ -108,38 +98,19 @@ impl Options {
             "w3" => Workload::ManyCallers,
             "w4" => Workload::Echoes,
             "w5" => Workload::ManyConnections,
-            "w6" => Workload::Flood,
             other => return Err(format!("there is no workload {other}").into()),
         };
-        for word in self.variant.split('-') {
-            match (word, self.workload) {
-                ("native" | "default", _) => {}
-                ("length", Workload::Pushes | Workload::Echoes | Workload::Flood) => {
-                    self.framing = Framing::LengthPrefixed;
-                }
-                ("park", _) => self.wait = Wait::Park,
-                ("spin", _) => self.wait = Wait::Spin,
-                ("thread", _) => self.writer = Writer::Thread,
-                (other, _) => {
-                    return Err(format!("no variant {other} of {}", self.workload_name).into());
-                }
+        self.framing = match (self.variant.as_str(), self.workload) {
+            ("native" | "default", _) => Framing::Native,
+            ("length", Workload::Pushes | Workload::Echoes) => Framing::LengthPrefixed,
+            (other, _) => {
+                return Err(format!("no variant {other} of {}", self.workload_name).into());
             }
-        }
+        };
         if self.size < 4 || self.threads == 0 || self.connections == 0 || self.window == 0 {
             return Err("bodies have 4 bytes or more; there is one of everything at least".into());
         }
         Ok(())
-    }
-
-    /// `w6` keeps the queues of all connections full: those of many are smaller than the default,
-    /// and faster for it.
-    pub(crate) fn limits(&self) -> Limits {
-        let mut limits = Limits::default();
-        if self.workload == Workload::Flood {
-            let share = ALL_QUEUES / self.connections as u32;
-            limits.queued_bytes = share.clamp(LEAST_QUEUE, limits.queued_bytes);
-        }
-        limits
     }
 
     pub(crate) fn address(&self) -> String {

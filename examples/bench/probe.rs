@@ -88,11 +88,6 @@ impl Process {
         field(&self.read("status"), "VmRSS:")
     }
 
-    /// The most resident memory that it ever had, in KiB.
-    pub(crate) fn peak(&self) -> u64 {
-        field(&self.read("status"), "VmHWM:")
-    }
-
     pub(crate) fn thread_count(&self) -> usize {
         self.threads().count()
     }

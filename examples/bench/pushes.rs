@@ -31,13 +31,10 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
     let session = client.session();
     let run = Run::start(options)?;
     match options.threads {
-        1 => produce(options, &session, 0, options.count)?,
+        1 => produce(options, &session, 0)?,
         _ => thread::scope(|scope| {
             let session = &session;
-            let start = |producer| {
-                let share = options.share(producer, options.threads);
-                scope.spawn(move || produce(options, session, producer, share))
-            };
+            let start = |producer| scope.spawn(move || produce(options, session, producer));
             let producers: Vec<_> = (0..options.threads).map(start).collect();
             producers.into_iter().try_for_each(|producer| {
                 let produced = producer.join().map_err(|_| "a producer panicked")?;
@@ -50,15 +47,10 @@ pub(crate) fn run(options: &Options) -> Result<Report, Failure> {
 }
 
 /// Pushes one producer's share.
-pub(crate) fn produce(
-    options: &Options,
-    session: &Session,
-    producer: usize,
-    share: u64,
-) -> Result<(), Error> {
+fn produce(options: &Options, session: &Session, producer: usize) -> Result<(), Error> {
     let route = options.push_route();
     let mut body = payload::template(options.size);
-    for sequence in 0..share {
+    for sequence in 0..options.share(producer, options.threads) {
         payload::stamp(&mut body, producer, sequence);
         session.push(route, &body)?;
     }

@@ -1,6 +1,5 @@
 //! One timed run, seen from the client: the clock, and what both processes use meanwhile.
 
-use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,10 +54,6 @@ impl<'o> Run<'o> {
             report.add(&format!("{name}_sys"), format_args!("{system:.3}"));
             report.add(&format!("{name}_vcs"), usage.voluntary_switches);
             report.add(&format!("{name}_ivcs"), usage.involuntary_switches);
-        }
-        let own = Process::new(process::id());
-        for (name, process) in [("cli", &own), ("srv", &self.server)] {
-            report.add(&format!("{name}_peak_rss_kb"), process.peak());
         }
         report.add("srv_rss_kb", self.server.resident());
         report.add("srv_threads", self.server.thread_count());

@@ -10,11 +10,7 @@ use crate::payload::Checker;
 
 /// Serves until standard input closes.
 pub(crate) fn serve(options: &Options) -> Result<(), Failure> {
-    let builder = Server::builder()
-        .framing(options.framing)
-        .limits(options.limits())
-        .wait(options.wait)
-        .writer(options.writer);
+    let builder = Server::builder().framing(options.framing);
     let (push_route, back_route) = (options.push_route(), options.back_route());
     let builder = match (options.workload, options.framing) {
         (Workload::Pushes, _) => {
@@ -28,15 +24,13 @@ pub(crate) fn serve(options: &Options) -> Result<(), Failure> {
                 }
             })
         }
-        (Workload::Flood, _) | (_, Framing::LengthPrefixed) => {
-            builder.on_push(push_route, move |cx, body| {
-                let session = cx.session();
-                if session.push(back_route, body).is_err() {
-                    session.abort();
-                }
-            })
-        }
-        _ => builder.on_call(ECHO, |cx, body| cx.reply(body)),
+        (_, Framing::Native) => builder.on_call(ECHO, |cx, body| cx.reply(body)),
+        _ => builder.on_push(push_route, move |cx, body| {
+            let session = cx.session();
+            if session.push(back_route, body).is_err() {
+                session.abort();
+            }
+        }),
     };
     let server = builder.bind(options.address())?;
     let mut output = io::stdout();

@@ -91,7 +91,7 @@ impl Receiver for ClientDispatch {
         self.line.changed.notify_all();
     }
 
-    fn message(&self, message: &MessageRef<'_>, arrival: &Arrival) -> bool {
+    fn message(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
         self.router.message(message, arrival)
     }
 

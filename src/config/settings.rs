@@ -11,14 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use self::places::{Places, malformed};
-use super::{
-    Backoff, Config, Heartbeat, Hold, Limits, Mistake, SlowPeer, SocketOptions, Timeouts, Wait,
-    Writer,
-};
+use super::{Backoff, Config, Heartbeat, Hold, Limits, Mistake, SlowPeer, SocketOptions, Timeouts};
 use crate::error::{Error, ErrorKind};
 
-/// Limits, time limits, heartbeats, socket options, the policy for slow peers and how threads
-/// wait and write as a file sets them, for either builder; and how a client reconnects and holds.
+/// Limits, time limits, heartbeats, socket options and the policy for slow peers as a file sets
+/// them, for either builder; and how a client reconnects and holds.
 ///
 /// ```
 /// # use trunkline::{Client, Error, Settings};
@@ -53,10 +50,6 @@ use crate::error::{Error, ErrorKind};
 pub struct Settings {
     /// What happens to a push when the send queue is full.
     pub slow_peer: SlowPeer,
-    /// How threads wait for what comes.
-    pub wait: Wait,
-    /// Who writes.
-    pub writer: Writer,
     /// How much is accepted and held.
     pub limits: Limits,
     /// How long everything may take.
@@ -149,8 +142,6 @@ impl Config {
     /// Takes over what a file sets, and its defaults for the rest.
     pub(crate) fn set(&mut self, settings: Settings) {
         self.slow_peer = settings.slow_peer;
-        self.wait = settings.wait;
-        self.writer = settings.writer;
         self.limits = settings.limits;
         self.timeouts = settings.timeouts;
         self.heartbeat = settings.heartbeat;

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use socket2::Socket;
+
 use crate::config::SocketOptions;
 use crate::memory::{Cap, Charge};
 
@@ -123,11 +125,7 @@ impl ReadBuffer {
     }
 
     /// Reads once. `needed` is the size of the unfinished frame, if it is known.
-    pub(super) fn fill(
-        &mut self,
-        needed: Option<usize>,
-        read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>,
-    ) -> io::Result<usize> {
+    pub(super) fn fill(&mut self, socket: &Socket, needed: Option<usize>) -> io::Result<usize> {
         let unused = self.end - self.start;
         let size = self.size_for(unused, needed);
         if Arc::get_mut(&mut self.bytes).is_none() {
@@ -152,7 +150,7 @@ impl ReadBuffer {
         }
         let room = bytes.get_mut(unused..).unwrap_or_default();
         let received = loop {
-            match read(room) {
+            match rustix::io::read(socket, &mut *room) {
                 Err(rustix::io::Errno::INTR) => {}
                 other => break other?,
             }

@@ -250,6 +250,7 @@ impl Connection {
         &self,
         sequence: u32,
         waiter: &Waiter,
+        start: Instant,
         deadline: Option<Instant>,
     ) -> Result<(), Error> {
         if !waiter.is_done() {
@@ -262,13 +263,13 @@ impl Connection {
                 }
             }
         }
-        if self.wait_filled(waiter, deadline) {
+        if waiter.wait(start, deadline, true) {
             return Ok(());
         }
         if self.give_up_call(sequence) {
             return Err(call_timeout());
         }
-        waiter.sleep(None);
+        waiter.wait(start, None, false);
         Ok(())
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Gather {
 impl Connection {
     /// Writes what was gathered, unless the writer thread does.
     pub(super) fn drain_gathered(&self) {
-        if !self.queue.seems_empty() {
+        if !self.queue.is_empty() {
             self.drain_inline();
         }
     }
@@ -35,7 +35,7 @@ impl Connection {
     pub(super) fn watch_gathered(&self) {
         let gather = &self.gather;
         if gather.watched.load(Ordering::Relaxed)
-            || self.queue.seems_empty()
+            || self.queue.is_empty()
             || gather.watched.swap(true, Ordering::Relaxed)
         {
             return;

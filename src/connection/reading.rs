@@ -4,16 +4,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::buffer::{ReadBuffer, Sizes};
 use super::ending::StreamEnd;
-use super::order::Order;
-use super::polling::Polling;
+use super::order::{Held, Order};
 use super::sampling::Sampling;
 use super::seat::Seat;
+use super::serving::ServedCall;
 use super::threads::Places;
 use super::waiter::outcome;
-use super::{Connection, Receiver};
+use super::{Arrival, Connection, Receiver};
 use crate::error::{Error, ErrorKind};
 use crate::memory::Charge;
 use crate::message::{Kind, MessageRef};
@@ -22,7 +24,7 @@ use crate::protocol::Decoded;
 /// What the reader threads of one connection share.
 pub(super) struct Reading<D> {
     connection: Arc<Connection>,
-    pub(super) dispatch: D,
+    dispatch: D,
     pub(super) order: Order,
 }
 
@@ -60,24 +62,21 @@ pub(crate) fn prepare<D: Receiver>(
 /// One reader thread.
 pub(super) struct Reader<D> {
     pub(super) reading: Arc<Reading<D>>,
-    pub(super) seat: Rc<Seat>,
+    seat: Rc<Seat>,
     pub(super) buffer: RefCell<ReadBuffer>,
     /// Whether the handler that runs was let past the order: it is not the dispatcher away.
     pub(super) nested: Cell<bool>,
-    polling: Polling,
-    pub(super) sampling: Sampling,
+    sampling: Sampling,
 }
 
 impl<D: Receiver> Reader<D> {
     pub(super) fn new(reading: Arc<Reading<D>>, buffer: ReadBuffer) -> Rc<Self> {
         let seat = Seat::take(&reading.connection);
-        let polling = Polling::new(reading.connection.config.wait);
         let reader = Rc::new(Reader {
             reading,
             seat: seat.clone(),
             buffer: RefCell::new(buffer),
             nested: Cell::new(false),
-            polling,
             sampling: Sampling::default(),
         });
         seat.set_reader(Some(reader.clone()));
@@ -145,7 +144,7 @@ impl<D: Receiver> Reader<D> {
                 connection.fail(error);
                 return Err(StreamEnd::Whole);
             }
-            let result = buffer.fill(needed, |room| self.polling.read(&socket, room));
+            let result = buffer.fill(&socket, needed);
             connection.after_read();
             self.sampling.begin_anew();
             match result {
@@ -169,39 +168,26 @@ impl<D: Receiver> Reader<D> {
             let buffer = self.buffer.borrow();
             (buffer.bytes(), buffer.position())
         };
-        let bytes = bytes.get(..end).unwrap_or_default();
         let connection = self.connection();
         let limits = &connection.config.limits;
         loop {
             if connection.is_cut() {
                 return Ok(Parsed::Cut);
             }
-            let input = bytes.get(start..).unwrap_or_default();
-            if let Some((plain, size)) = connection.framing.decode_plain(input, limits) {
-                start += size;
-                if self.take(&plain.message(), size, start)? {
-                    return Ok(Parsed::HandedOver);
-                }
-                continue;
-            }
-            let handed_over = match connection.framing.decode(input, limits)? {
+            let input = bytes.get(start..end).unwrap_or_default();
+            let size = match connection.framing.decode(input, limits)? {
                 Decoded::Incomplete { needed } => {
                     return Ok(Parsed::NeedsMore(needed));
                 }
                 Decoded::Message { message, size } => {
                     start += size;
-                    self.take(&message, size, start)?
-                }
-                Decoded::Refused {
-                    kind: Kind::Reply,
-                    sequence,
-                    status,
-                    size,
-                } => {
-                    let mut reply = MessageRef::control(Kind::Reply, sequence, &[]);
-                    reply.status = Some(status.as_ref());
-                    start += size;
-                    self.take(&reply, size, start)?
+                    self.buffer.borrow_mut().consume_to(start);
+                    self.accept(&message, size)?;
+                    if self.seat.has_handed_over() {
+                        self.return_to_order();
+                        return Ok(Parsed::HandedOver);
+                    }
+                    continue;
                 }
                 Decoded::Refused {
                     kind,
@@ -209,39 +195,32 @@ impl<D: Receiver> Reader<D> {
                     status,
                     size,
                 } => {
+                    if kind == Kind::Reply {
+                        let mut reply = MessageRef::control(kind, sequence, &[]);
+                        reply.status = Some(status.as_ref());
+                        start += size;
+                        self.buffer.borrow_mut().consume_to(start);
+                        self.accept(&reply, size)?;
+                        if self.seat.has_handed_over() {
+                            self.return_to_order();
+                            return Ok(Parsed::HandedOver);
+                        }
+                        continue;
+                    }
                     connection.refuse(kind, sequence, &status, size);
-                    start += size;
-                    self.buffer.borrow_mut().consume_to(start);
-                    false
+                    size
                 }
                 Decoded::Skipped { size } => {
                     connection.counters.reader.skipped_frames.fetch_add(1);
                     connection.spend_budget()?;
-                    start += size;
-                    self.buffer.borrow_mut().consume_to(start);
-                    false
+                    size
                 }
             };
-            if handed_over {
-                return Ok(Parsed::HandedOver);
-            }
+            start += size;
+            self.buffer.borrow_mut().consume_to(start);
         }
     }
 
-    /// Takes a frame that ends at `end` out of the buffer and does what it says; whether another
-    /// thread reads now.
-    #[inline]
-    fn take(&self, message: &MessageRef<'_>, size: usize, end: usize) -> Result<bool, Error> {
-        self.buffer.borrow_mut().consume_to(end);
-        self.accept(message, size)?;
-        let handed_over = self.seat.has_handed_over();
-        if handed_over {
-            self.return_to_order();
-        }
-        Ok(handed_over)
-    }
-
-    #[inline]
     fn accept(&self, message: &MessageRef<'_>, size: usize) -> Result<(), Error> {
         let connection = self.connection();
         match message.kind {
@@ -258,6 +237,120 @@ impl<D: Receiver> Reader<D> {
                 Ok(())
             }
             _ => connection.control(message),
+        }
+    }
+
+    /// User code runs that may take long, while messages lie behind it in the buffer.
+    fn note_arrival(&self) {
+        let mut buffer = self.buffer.borrow_mut();
+        if !buffer.is_empty() {
+            buffer.came();
+        }
+    }
+
+    /// A push or call: now, or in its order after the handler that waits.
+    fn request(&self, message: &MessageRef<'_>, size: usize) {
+        let connection = self.connection();
+        if message.kind == Kind::Call {
+            let open = connection.call_came(message.sequence);
+            if open >= connection.config.limits.incoming_calls as usize {
+                connection.count_received(size, true);
+                return connection.answer_overloaded(message.sequence);
+            }
+        }
+        let (at, noted) = self.buffer.borrow_mut().came();
+        let arrival = Arrival {
+            wire_bytes: size,
+            at,
+        };
+        let is_held = self.reading.order.is_away()
+            && !connection.descends_from_open_call(message)
+            && self.hold(message, arrival);
+        if !is_held {
+            self.dispatch(message, arrival, noted);
+        }
+    }
+
+    /// Holds a message back; `false` if it is to be dispatched now, in its order.
+    fn hold(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
+        let size = arrival.wire_bytes;
+        let connection = self.connection();
+        let limits = &connection.config.limits;
+        if message.kind == Kind::Push {
+            connection.held.fetch_add(1, Ordering::SeqCst);
+        }
+        let full = &connection.backlog_full;
+        loop {
+            match self.reading.order.hold(message, arrival, limits, full) {
+                Held::Yes => return true,
+                Held::InOrder => {
+                    connection.let_go(message.kind);
+                    return false;
+                }
+                Held::Full if message.kind == Kind::Call => {
+                    connection.count_received(size, true);
+                    connection.answer_overloaded(message.sequence);
+                    return true;
+                }
+                Held::Full => {
+                    connection.drain_gathered();
+                    connection.release_awaited();
+                    self.reading.order.wait_for_room(size, limits);
+                }
+            }
+        }
+    }
+
+    /// Runs user code. If it hands the reading over while another thread is the dispatcher
+    /// away, it was let past the order.
+    fn handle(&self, call: Option<ServedCall>, run: impl FnOnce()) {
+        if !self.seat.has_handed_over() {
+            self.nested.set(self.reading.order.is_away());
+        }
+        self.seat.handle(call, run);
+    }
+
+    /// `noted` is when its arrival was noted, if that was this moment.
+    fn dispatch(&self, message: &MessageRef<'_>, arrival: Arrival, noted: Option<Instant>) {
+        let connection = self.connection();
+        connection.count_received(arrival.wire_bytes, self.reading.order.is_away());
+        if message.kind == Kind::Call && connection.is_closing() {
+            return connection.answer_going_away(message.sequence);
+        }
+        connection.watch_gathered();
+        let call = (message.kind == Kind::Call).then(|| ServedCall {
+            sequence: message.sequence,
+            deadline: connection.deadline_of(message, arrival.at),
+        });
+        let sample = self.sampling.next(noted);
+        let mut handled = false;
+        self.handle(call, || {
+            handled = self.reading.dispatch.message(message, arrival);
+        });
+        if let Some(sample) = sample.filter(|_| handled) {
+            connection.counters.handler_times.note(sample.elapsed());
+        }
+    }
+
+    /// The handler during which the reading was handed over has returned.
+    fn return_to_order(&self) {
+        if self.nested.replace(false) {
+            self.reading.order.nested_returns();
+        } else {
+            self.work_off_backlog();
+        }
+    }
+
+    /// Runs what was held back, in order, until nothing is left; then the reader dispatches.
+    fn work_off_backlog(&self) {
+        let connection = self.connection();
+        while let Some((held, arrival)) = self.reading.order.next_held(&connection.backlog_full) {
+            let message = held.as_ref();
+            match connection.stale(&message, arrival.at) {
+                Some(status) => connection.refuse_held(&message, arrival, status),
+                None => self.dispatch(&message, arrival, None),
+            }
+            connection.let_go(message.kind);
         }
     }
 

@@ -55,7 +55,6 @@ impl Connection {
 
     /// A message of this size is handed on. While a handler's thread is away it and its
     /// substitute may count at once.
-    #[inline]
     pub(super) fn count_received(&self, size: usize, is_away: bool) {
         let counters = &self.counters.reader;
         if is_away {
@@ -148,7 +147,7 @@ impl Connection {
     pub(super) fn refuse_held(
         &self,
         message: &MessageRef<'_>,
-        arrival: &Arrival,
+        arrival: Arrival,
         status: StatusRef<'_>,
     ) {
         self.count_received(arrival.wire_bytes, true);

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use super::seat;
 use super::writing::Company;
-use crate::config::{SlowPeer, deadline};
+use crate::config::{Limits, SlowPeer, deadline};
 use crate::error::{Error, ErrorKind};
-use crate::message::{Kind, MessageRef};
-use crate::protocol::native::handshake::PeerLimits;
-use crate::protocol::{Plain, PlainHeader, SendLimits, unsupported};
+use crate::message::{CodecId, Kind, MessageRef, MetadataRef, Route};
+use crate::protocol::{SendLimits, unsupported};
 use crate::queue::{Admission, Class, NotAppended, Refusal, Shortage};
+use crate::status::{Status, StatusRef};
 
 /// A message with a larger body is not copied into the batch of small ones.
-pub(super) const ALONE: usize = 64 << 10;
+const ALONE: usize = 64 << 10;
 /// What a frame needs beside its body, as a rule.
 const HEADERS: usize = 1024;
 
@@ -29,15 +29,15 @@ pub(crate) enum Wait {
 }
 
 /// Why a message is not in the queue.
-pub(super) enum NotPut {
+enum NotPut {
     Full(Full),
     Refused(Error),
 }
 
 /// There is no room for so many bytes; a large frame comes along, encoded.
-pub(super) struct Full {
+struct Full {
     bytes: usize,
-    pub(super) shortage: Shortage,
+    shortage: Shortage,
     frame: Option<Vec<u8>>,
 }
 
@@ -46,67 +46,26 @@ impl Connection {
     ///
     /// On success it is queued, or dropped by the policy for slow peers; on error nothing was
     /// sent.
-    #[inline]
     pub(crate) fn send(
         &self,
         message: &MessageRef<'_>,
         wait: Wait,
         company: Company,
     ) -> Result<(), Error> {
-        match self.put(message, Class::Request) {
-            Ok(waiting) => {
-                self.appended(message.kind, company, waiting);
-                Ok(())
-            }
-            Err(refusal) => self.put_later(message, wait, company, refusal),
-        }
-    }
-
-    #[cold]
-    fn put_later(
-        &self,
-        message: &MessageRef<'_>,
-        wait: Wait,
-        company: Company,
-        refusal: NotPut,
-    ) -> Result<(), Error> {
-        let full = match refusal {
-            NotPut::Full(full) => full,
-            NotPut::Refused(error) => return Err(error),
+        let waiting = match self.put(message, Class::Request) {
+            Ok(waiting) => waiting,
+            Err(NotPut::Full(full)) => match self.make_room(&full, wait)? {
+                true => self.put_reserved(message, full)?,
+                false => return Ok(()),
+            },
+            Err(NotPut::Refused(error)) => return Err(error),
         };
-        if self.make_room(&full, wait)? {
-            let waiting = self.put_reserved(message, full)?;
-            self.appended(message.kind, company, waiting);
-        }
+        self.appended(message.kind, company, waiting);
         Ok(())
     }
 
     /// Puts a message into the queue; the answer is how many bytes wait there.
-    #[inline(always)]
-    pub(super) fn put(&self, message: &MessageRef<'_>, class: Class) -> Result<usize, NotPut> {
-        match self.put_plain(message, class) {
-            Some(Ok(waiting)) => Ok(waiting),
-            Some(Err(refusal)) => Err(self.not_put(refusal)),
-            None => self.put_any(message, class),
-        }
-    }
-
-    /// The short way, which nearly all messages can go: the size of the frame is known before.
-    #[inline(always)]
-    fn put_plain(
-        &self,
-        message: &MessageRef<'_>,
-        class: Class,
-    ) -> Option<Result<usize, NotAppended>> {
-        let plain = Plain::of(message).filter(|plain| plain.body.len() <= self.plain_most)?;
-        let header = self.framing.plain_header(&plain)?;
-        Some(
-            self.queue
-                .append_parts(class, header.as_bytes(), plain.body),
-        )
-    }
-
-    fn put_any(&self, message: &MessageRef<'_>, class: Class) -> Result<usize, NotPut> {
+    fn put(&self, message: &MessageRef<'_>, class: Class) -> Result<usize, NotPut> {
         if message.body.len() > ALONE {
             return self.put_alone(message, class);
         }
@@ -114,20 +73,15 @@ impl Connection {
         let encode = |bytes: &mut Vec<u8>| self.encode(message, bytes);
         self.queue
             .append(admission, true, encode)
-            .map_err(|refusal| self.not_put(refusal))
-    }
-
-    #[cold]
-    fn not_put(&self, refusal: NotAppended) -> NotPut {
-        match refusal {
-            NotAppended::Full { bytes, shortage } => NotPut::Full(Full {
-                bytes,
-                shortage,
-                frame: None,
-            }),
-            NotAppended::Closed => NotPut::Refused(self.closed_error()),
-            NotAppended::Encoding(error) => NotPut::Refused(error),
-        }
+            .map_err(|refusal| match refusal {
+                NotAppended::Full { bytes, shortage } => NotPut::Full(Full {
+                    bytes,
+                    shortage,
+                    frame: None,
+                }),
+                NotAppended::Closed => NotPut::Refused(self.closed_error()),
+                NotAppended::Encoding(error) => NotPut::Refused(error),
+            })
     }
 
     /// A large message gets a buffer of its own, from which it is written.
@@ -271,6 +225,72 @@ impl Connection {
             })
     }
 
+    /// Answers a call of the peer. What does not fit is replaced by a status, for which there
+    /// is always room. The answer is the status code that it came to.
+    pub(crate) fn reply(
+        &self,
+        sequence: u32,
+        status: Option<StatusRef<'_>>,
+        metadata: MetadataRef<'_>,
+        codec: CodecId,
+        body: &[u8],
+    ) -> i32 {
+        let mut answered = status.map_or(Status::OK, |status| status.code);
+        let mut reply = MessageRef::new(Kind::Reply, Route::Number(0), sequence, codec, body);
+        reply.status = status;
+        reply.metadata = metadata;
+        match self.send_reply(&reply, Class::Reply) {
+            Ok(()) => {}
+            Err(error) if error.is_closed() => {}
+            Err(error) => {
+                let code = match error.kind() {
+                    ErrorKind::QueueFull => {
+                        self.counters.others.calls_overloaded.fetch_add(1);
+                        Status::OVERLOADED
+                    }
+                    _ => Status::TOO_LARGE,
+                };
+                answered = code;
+                let text = error.to_string();
+                let mut short =
+                    MessageRef::new(Kind::Reply, Route::Number(0), sequence, codec, &[]);
+                short.status = Some(StatusRef {
+                    code,
+                    text: &text,
+                    cause: "",
+                });
+                if let Err(error) = self.send_reply(&short, Class::Control) {
+                    if error.kind() == ErrorKind::QueueFull {
+                        self.fail(too_many_calls(&self.config.limits));
+                    }
+                }
+            }
+        }
+        self.incoming_answered(sequence);
+        answered
+    }
+
+    /// Answers a call of the peer with an error status.
+    pub(crate) fn reply_status(
+        &self,
+        sequence: u32,
+        status: StatusRef<'_>,
+        metadata: MetadataRef<'_>,
+    ) -> i32 {
+        self.reply(sequence, Some(status), metadata, CodecId::BYTES, &[])
+    }
+
+    fn send_reply(&self, reply: &MessageRef<'_>, class: Class) -> Result<(), Error> {
+        match self.put(reply, class) {
+            Ok(waiting) => {
+                self.appended(Kind::Reply, Company::Alone, waiting);
+                Ok(())
+            }
+            Err(NotPut::Full(full)) => Err(self.full(full.shortage)),
+            Err(NotPut::Refused(error)) => Err(error),
+        }
+    }
+
     /// Puts the end of the handshake before everything that will ever be sent.
     pub(crate) fn begin_with(&self, opening: &[u8]) {
         self.put_control(|bytes| {
@@ -328,8 +348,12 @@ impl Connection {
     }
 }
 
-/// The largest body that this peer admits in a plain frame, and that is copied into a batch.
-pub(super) fn plain_most(peer: &PeerLimits) -> usize {
-    let frame = (peer.frame_bytes as usize).saturating_sub(PlainHeader::MOST);
-    ALONE.min(frame).min(peer.body_bytes as usize)
+fn too_many_calls(limits: &Limits) -> Error {
+    Error::new(
+        ErrorKind::ProtocolAbuse,
+        format!(
+            "the peer calls without reading the replies: limits.incoming_calls is {}",
+            limits.incoming_calls
+        ),
+    )
 }

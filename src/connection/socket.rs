@@ -4,8 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::address::{Address, Process, UnixAddress, UnixName};
@@ -232,18 +231,6 @@ impl AsFd for OpenSocket {
 #[inline]
 pub(crate) fn send_at_once(socket: &Socket, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, FLAGS)
-}
-
-/// Reads what is there.
-pub(super) fn receive_at_once(socket: &Socket, room: &mut [u8]) -> rustix::io::Result<usize> {
-    let (received, _) = rustix::net::recv(socket, room, RecvFlags::DONTWAIT)?;
-    Ok(received)
-}
-
-/// Whether a read would not block: there is something, or the end.
-pub(super) fn is_readable(socket: &Socket) -> bool {
-    let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1..))
 }
 
 /// What ended a connection whose socket could not be written.

@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,6 +16,9 @@ use crate::status::StatusRef;
 const OPEN: u8 = 0;
 const PARKED: u8 = 1;
 const DONE: u8 = 2;
+
+/// How long a caller polls, giving its core away in between, before it sleeps.
+const POLL: Duration = Duration::from_micros(50);
 
 /// A buffer that one large reply has grown beyond this is not kept.
 const KEEP: usize = 64 << 10;
@@ -148,8 +152,16 @@ impl Waiter {
         self.state.load(Ordering::Acquire) == DONE
     }
 
-    /// Sleeps until the slot is filled; `false` if the deadline passed.
-    pub(crate) fn sleep(&self, deadline: Option<Instant>) -> bool {
+    /// Waits until the slot is filled; `false` if the deadline passed. With `poll` it first
+    /// looks for a while.
+    pub(crate) fn wait(&self, start: Instant, deadline: Option<Instant>, poll: bool) -> bool {
+        if poll {
+            let end = start + POLL;
+            let end = deadline.map_or(end, |deadline| deadline.min(end));
+            while !self.is_done() && Instant::now() < end {
+                thread::yield_now();
+            }
+        }
         if self.is_done() {
             return true;
         }

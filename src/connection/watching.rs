@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::socket::is_readable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::writing::PING;
 use super::{Connection, NEVER};
 use crate::link::heartbeat::Schedule;
@@ -63,6 +64,7 @@ impl Connection {
         let Some(socket) = self.socket.lock().clone() else {
             return false;
         };
-        is_readable(&socket)
+        let mut fds = [PollFd::new(&*socket, PollFlags::IN)];
+        matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1..))
     }
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::output::WriteHalf;
 use super::socket::{send_at_once, write_error};
 use super::{Connection, gathering, seat, threads};
-use crate::config::{ThreadRole, Writer};
+use crate::config::ThreadRole;
 use crate::error::{Error, ErrorKind};
 use crate::link::delivery::encode_count;
 use crate::message::{Kind, MessageRef};
@@ -70,7 +70,7 @@ impl Connection {
             }
             return;
         }
-        if self.bell.is_awake_after_append() || self.blocked.load(Ordering::SeqCst) {
+        if self.bell.is_awake() || self.blocked.load(Ordering::SeqCst) {
             return;
         }
         if kind == Kind::Call {
@@ -91,9 +91,6 @@ impl Connection {
 
     /// Writes what is there, as far as the kernel takes it, unless somebody else does.
     pub(super) fn drain_inline(&self) {
-        if self.config.writer == Writer::Thread {
-            return self.wake_writer();
-        }
         for _ in 0..INLINE_TURNS {
             if self.blocked.load(Ordering::SeqCst) {
                 return;
@@ -236,16 +233,15 @@ impl Connection {
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
                     self.blocked.store(true, Ordering::SeqCst);
+                    // The peer may answer to what it has, however long the rest takes.
+                    let (bytes, frames) = half.chunk.free(half.written);
+                    self.release(bytes, frames);
                     return Drained::Blocked;
                 }
                 Err(error) => return Drained::Failed(write_error(error.into())),
             }
             if half.output().is_empty() {
                 self.settle(half);
-            } else {
-                // The peer may answer to what it has, however long the rest takes.
-                let (bytes, frames) = half.chunk.free(half.written);
-                self.release(bytes, frames);
             }
         }
         Drained::More

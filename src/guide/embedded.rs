@@ -25,7 +25,6 @@
 //! | `frame_bytes`, `body_bytes` | the next to lower: one frame that comes is held as a whole |
 //! | `read_buffer_least`, `read_buffer_most` | 4 and 64 KiB for each session, idle and busy |
 //! | `send_buffer`, `receive_buffer` | the kernel's buffers, tuned by the system otherwise, up to megabytes |
-//! | [`Wait::Park`](crate::Wait::Park), for the builder's `wait` | no thread polls before it sleeps: less power, and a core for others; a call takes longer |
 //! | [`stack_bytes`](crate::ServerBuilder::stack_bytes) | address space for each thread, 512 KiB by default. Only used pages take memory, but on 32 bits the space itself is scarce: 64 sessions with two threads each take 64 MiB of it |
 //! | [`on_thread_start`](crate::ServerBuilder::on_thread_start) | priority and affinity of each thread |
 //!
@@ -36,7 +35,7 @@
 //! | memory of the process | about 32 KiB on x86-64, stack pages included; a test holds it below 64 KiB | the [limits](super::limits#memory-of-a-session) |
 //! | threads | 1 | 2, and 16 more while handlers wait inside each other |
 //! | file descriptors | 1 | 1 |
-//! | processor | nothing polls while nothing comes; a ping every 10 s, or as [`Heartbeat`](crate::Heartbeat) says | |
+//! | processor | nothing polls; a ping every 10 s, or as [`Heartbeat`](crate::Heartbeat) says | |
 //!
 //! # Machines
 //!

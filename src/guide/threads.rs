@@ -8,7 +8,7 @@
 //! | thread | name | how many | counted | [hook](#the-start-hook) |
 //! |---|---|---|---|---|
 //! | reader | `tl-read-7`; at a server `tl-read` | one for each connection; it runs the handlers, unless there is a [pool](#a-pool) | yes | [`Reader`](crate::ThreadRole::Reader) |
-//! | writer | `tl-write-7` | one for each connection, from the first time on that senders write more than one of them does in passing; with [`Writer::Thread`](crate::Writer::Thread) from the beginning | yes, from the beginning | [`Writer`](crate::ThreadRole::Writer) |
+//! | writer | `tl-write-7` | one for each connection, from the first time on that senders write more than one of them does in passing | yes, from the beginning | [`Writer`](crate::ThreadRole::Writer) |
 //! | substitute reader | `tl-read-7+` | at most 16 for each connection, each started when a handler, or a push for room in the inbox or pool, first waits, and kept | yes | [`Reader`](crate::ThreadRole::Reader) |
 //! | accept | `tl-accept` | one for each address that a server listens on | yes | [`Accept`](crate::ThreadRole::Accept) |
 //! | pool | `tl-pool-1` | none; with a [pool](#a-pool) at most its `threads` for each server or client, each started when a message finds no other free, and kept | yes | [`Pool`](crate::ThreadRole::Pool) |
@@ -21,26 +21,6 @@
 //! reads one session after the other, under the number of its first one, or as `tl-read` after
 //! `connect_later`; it and its two places are kept until the client is closed or dropped, also
 //! while it has stopped.
-//!
-//! # Waiting
-//!
-//! A thread that waits for its peer sleeps, or polls for a while before it does; between two looks
-//! it gives its core away. [`Wait`](crate::Wait) says which, for all sessions of a client or
-//! server:
-//!
-//! ```
-//! # use trunkline::{Server, Wait};
-//! let builder = Server::builder().wait(Wait::Park);
-//! # drop(builder);
-//! ```
-//!
-//! By default callers and readers poll for up to 200 µs, as long as what they wait for comes
-//! within 100 µs now and then: after 64 in a row that took longer they sleep at once, and of 4,096
-//! such waits they try 64 again. A session on which nothing happens, or whose peer takes longer to
-//! answer, costs no processor time for it; one that is quick costs up to a core at either end
-//! while it is. Of all readers of a process only as many poll at a time as half of its cores, and
-//! at least one; the others sleep. [`Wait::Spin`](crate::Wait::Spin) polls without that patience,
-//! [`Wait::Park`](crate::Wait::Park) never.
 //!
 //! # Stack
 //!

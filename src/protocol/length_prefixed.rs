@@ -4,7 +4,7 @@
 
 use byteorder::{ByteOrder, LittleEndian};
 
-use super::{Decoded, Plain, PlainHeader, Protocol, body_too_large, frame_too_large, unsupported};
+use super::{Decoded, Protocol, body_too_large, frame_too_large, unsupported};
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, Route};
@@ -66,32 +66,6 @@ impl Protocol for LengthPrefixed {
             },
         })
     }
-}
-
-/// See [`Framing::decode_plain`](super::Framing::decode_plain).
-#[inline(always)]
-pub(super) fn decode_plain<'a>(input: &'a [u8], limits: &Limits) -> Option<(Plain<'a>, usize)> {
-    let (header, rest) = input.split_first_chunk::<HEADER>()?;
-    let length = u32::try_from(LittleEndian::read_i32(header)).ok()?;
-    let body = rest.get(..length as usize)?;
-    let size = HEADER + body.len();
-    let is_within = size <= limits.frame_bytes as usize && length <= limits.body_bytes;
-    let plain = Plain {
-        kind: Kind::Push,
-        route: 0,
-        sequence: 0,
-        codec: CodecId::BYTES,
-        body,
-    };
-    is_within.then_some((plain, size))
-}
-
-/// See [`Framing::plain_header`](super::Framing::plain_header).
-#[inline(always)]
-pub(super) fn plain_header(plain: &Plain<'_>) -> Option<PlainHeader> {
-    let is_bare = plain.kind == Kind::Push && plain.route == 0 && plain.sequence == 0;
-    let length = i32::try_from(plain.body.len()).ok()?;
-    is_bare.then(|| PlainHeader::new(length.to_le_bytes()))
 }
 
 /// What a framing without headers can say: a body, nothing about it. The codec is left to

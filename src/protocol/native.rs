@@ -59,7 +59,7 @@ pub mod handshake;
 use byteorder::{ByteOrder, LittleEndian};
 
 use self::extension::Extension;
-use super::{Decoded, Plain, PlainHeader, Protocol, body_too_large, frame_too_large};
+use super::{Decoded, Protocol, body_too_large, frame_too_large};
 use crate::config::Limits;
 use crate::error::{Error, ErrorKind};
 use crate::message::{CodecId, Kind, MessageRef, Route};
@@ -108,8 +108,13 @@ impl Protocol for Native {
             }
             Route::Name(_) => NAMED,
         };
-        let (kind, codec, sequence) = (message.kind, message.codec, message.sequence);
-        let header = header(length, kind, codec, extension, route, sequence);
+        let mut header = [0; HEADER];
+        LittleEndian::write_u32(&mut header[0..4], length);
+        header[4] = message.kind as u8;
+        header[5] = message.codec.0;
+        LittleEndian::write_u16(&mut header[6..8], extension);
+        LittleEndian::write_u32(&mut header[8..12], route);
+        LittleEndian::write_u32(&mut header[12..16], message.sequence);
         out.reserve(4 + length as usize);
         out.extend_from_slice(&header);
         if extension > 0 {
@@ -162,66 +167,6 @@ impl Protocol for Native {
         }
         Ok(Decoded::Message { message, size })
     }
-}
-
-/// See [`Framing::decode_plain`](super::Framing::decode_plain).
-#[inline(always)]
-pub(super) fn decode_plain<'a>(input: &'a [u8], limits: &Limits) -> Option<(Plain<'a>, usize)> {
-    let header = input.first_chunk::<HEADER>()?;
-    let size = LittleEndian::read_u32(&header[0..4]).checked_add(4)?;
-    let body = input.get(HEADER..size as usize)?;
-    let kind = match header[4] {
-        1 => Kind::Push,
-        2 => Kind::Call,
-        3 => Kind::Reply,
-        _ => return None,
-    };
-    let route = LittleEndian::read_u32(&header[8..12]);
-    let is_plain = LittleEndian::read_u16(&header[6..8]) == 0 && route != NAMED;
-    let is_within = size <= limits.frame_bytes && body.len() <= limits.body_bytes as usize;
-    let plain = Plain {
-        kind,
-        route,
-        sequence: LittleEndian::read_u32(&header[12..16]),
-        codec: CodecId(header[5]),
-        body,
-    };
-    (is_plain && is_within).then_some((plain, size as usize))
-}
-
-/// See [`Framing::plain_header`](super::Framing::plain_header).
-#[inline(always)]
-pub(super) fn plain_header(plain: &Plain<'_>) -> Option<PlainHeader> {
-    let length = u32::try_from(HEADER - 4 + plain.body.len()).ok()?;
-    (plain.route != NAMED).then(|| {
-        PlainHeader::new(header(
-            length,
-            plain.kind,
-            plain.codec,
-            0,
-            plain.route,
-            plain.sequence,
-        ))
-    })
-}
-
-#[inline(always)]
-fn header(
-    length: u32,
-    kind: Kind,
-    codec: CodecId,
-    extension: u16,
-    route: u32,
-    sequence: u32,
-) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    LittleEndian::write_u32(&mut header[0..4], length);
-    header[4] = kind as u8;
-    header[5] = codec.0;
-    LittleEndian::write_u16(&mut header[6..8], extension);
-    LittleEndian::write_u32(&mut header[8..12], route);
-    LittleEndian::write_u32(&mut header[12..16], sequence);
-    header
 }
 
 /// A frame's header.

@@ -32,12 +32,6 @@ impl Bell {
         self.state.load(Ordering::Relaxed) == AWAKE
     }
 
-    /// The same, for who has just appended a frame to a queue whose emptiness is what the sleeper
-    /// asks for: the queue has ordered the two already.
-    pub(crate) fn is_awake_after_append(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == AWAKE
-    }
-
     /// Wakes the sleeper if it sleeps; `true` if this call did it.
     pub(crate) fn ring(&self) -> bool {
         let woken = !self.is_awake()

@@ -1,11 +1,11 @@
-//! The bound of the queue: bytes and messages that may wait.
+//! The bound of the queue: bytes and messages that may wait, and those who wait for room.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::advance::Advance;
 use super::lease::Lease;
-use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock};
-use super::waiting::Line;
+use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, Word, fence, lock, wait};
 use crate::memory::{Account, Cap};
 
 /// Bits of the word that hold the bytes; the messages are above them.
@@ -13,9 +13,13 @@ const BYTES_BITS: u32 = 36;
 const BYTES: u64 = (1 << BYTES_BITS) - 1;
 const MESSAGES: u64 = (1 << 26) - 1;
 /// No push or call finds room any more.
-pub(super) const NO_REQUESTS: u64 = 1 << 62;
+const NO_REQUESTS: u64 = 1 << 62;
 /// Nothing finds room any more.
-pub(super) const CLOSED: u64 = 1 << 63;
+const CLOSED: u64 = 1 << 63;
+/// How often those whom only a memory cap stops look again: nobody tells them when another
+/// session gives something back.
+const AGAIN: Duration = Duration::from_millis(50);
+
 /// How much may wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
@@ -62,25 +66,52 @@ pub(crate) enum Shortage {
 /// that a reservation is one step, and none can slip past a close.
 pub(super) struct Room {
     bound: Bound,
-    pub(super) used: Word,
-    /// What of it no frame has yet.
-    ahead: Advance,
+    used: Word,
     lease: Lease,
     /// The most bytes that were in use at once.
     peak: AtomicUsize,
     /// Who waits for room, or for everything to be released.
-    pub(super) waiters: AtomicUsize,
+    waiters: AtomicUsize,
     /// Those of them that wait for room.
-    pub(super) senders: AtomicUsize,
-    pub(super) line: Mutex<Line>,
-    pub(super) changed: Condvar,
+    senders: AtomicUsize,
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+/// The senders that wait for room, in the order of coming. Whoever releases room gives it to
+/// them, so that one who is slow to wake finds it still there.
+#[derive(Default)]
+struct Line {
+    next: u64,
+    /// Tickets below this one have their room.
+    granted: u64,
+    waiting: VecDeque<(u64, usize)>,
+    /// What stopped the first of them.
+    shortage: Option<Shortage>,
+}
+
+impl Line {
+    fn shortage(&self) -> Shortage {
+        self.shortage.unwrap_or(Shortage::Queue)
+    }
+
+    /// Until when who waits sleeps, and whether that is only to look again.
+    fn wait_until(&self, deadline: Option<Instant>) -> (Option<Instant>, bool) {
+        if !matches!(self.shortage, Some(Shortage::Memory(_))) {
+            return (deadline, false);
+        }
+        let again = Instant::now() + AGAIN;
+        match deadline {
+            Some(deadline) if deadline <= again => (Some(deadline), false),
+            _ => (Some(again), true),
+        }
+    }
 }
 
 impl Room {
     pub(super) fn new(bound: Bound, account: Arc<Account>) -> Self {
         Room {
             lease: Lease::new(account, bound.uncounted),
-            ahead: Advance::new(&bound),
             bound,
             used: Word::new(0),
             peak: AtomicUsize::new(0),
@@ -95,16 +126,9 @@ impl Room {
         &self.bound
     }
 
-    /// Whether everything that ever found room has been released.
-    pub(super) fn is_settled(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.used.load() & BYTES == 0
-    }
-
-    /// The bytes of frames.
     pub(super) fn used(&self) -> usize {
-        let used = (self.used.load() & BYTES) as usize;
-        used.saturating_sub(self.ahead.bytes())
+        fence(Ordering::SeqCst);
+        (self.used.load() & BYTES) as usize
     }
 
     pub(super) fn peak(&self) -> usize {
@@ -112,71 +136,10 @@ impl Room {
     }
 
     pub(super) fn fill(&self) -> f64 {
-        let messages = ((self.used.load() >> BYTES_BITS) & MESSAGES) as usize;
-        let messages = messages.saturating_sub(self.ahead.frames()) as f64;
-        let bytes = self.used() as f64 / self.bound.bytes as f64;
-        bytes.max(messages / self.bound.messages as f64)
-    }
-
-    /// Reserves room for a frame that is in the gate already. A run of pushes and calls has it
-    /// taken ahead; `is_run` says that this is not the first one.
-    pub(super) fn reserve_inside(
-        &self,
-        bytes: usize,
-        class: Class,
-        is_run: bool,
-    ) -> Result<(), Refusal> {
-        let may_run = class == Class::Request && is_run && self.admits_requests();
-        if may_run && (self.ahead.spend(bytes) || self.advance(bytes)) {
-            self.note_peak();
-            return Ok(());
-        }
-        self.give_back();
-        self.reserve(bytes, class)
-    }
-
-    /// Nobody waits, and nothing is closed.
-    fn admits_requests(&self) -> bool {
-        self.senders.load(Ordering::Relaxed) == 0 && self.used.load() & NO_REQUESTS == 0
-    }
-
-    /// Reserves room for a frame and, in place of what is left of the last step, for more to
-    /// come; `false` if there is not so much without asking for memory.
-    fn advance(&self, bytes: usize) -> bool {
-        let (step_bytes, step_frames) = self.ahead.step;
-        if step_frames == 0 || bytes > step_bytes {
-            return false;
-        }
-        let (left_bytes, left_frames) = (self.ahead.bytes(), self.ahead.frames());
-        let mut seen = self.used.load();
-        loop {
-            let in_use = (seen & BYTES) as usize - left_bytes + bytes + step_bytes;
-            let in_use_frames = (seen >> BYTES_BITS) & MESSAGES;
-            let in_use_frames = in_use_frames as usize - left_frames + 1 + step_frames;
-            let is_over = in_use > self.bound.bytes || in_use_frames > self.bound.messages;
-            let is_open = seen & NO_REQUESTS == 0;
-            if !is_open || is_over || !self.lease.covers(in_use) {
-                return false;
-            }
-            // Not closed, so these two are the whole word.
-            let new = ((in_use_frames as u64) << BYTES_BITS) + in_use as u64;
-            match self.used.compare_exchange(seen, new) {
-                Ok(_) => {
-                    self.ahead.begin_step();
-                    self.lease_after(in_use);
-                    return true;
-                }
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// Gives back what was taken ahead; inside the gate.
-    pub(super) fn give_back(&self) {
-        let (bytes, frames) = self.ahead.take();
-        if (bytes, frames) != (0, 0) {
-            self.release(bytes, frames);
-        }
+        let used = self.used.load();
+        let bytes = (used & BYTES) as f64 / self.bound.bytes as f64;
+        let messages = ((used >> BYTES_BITS) & MESSAGES) as f64 / self.bound.messages as f64;
+        bytes.max(messages)
     }
 
     pub(super) fn reserve(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
@@ -190,7 +153,7 @@ impl Room {
         self.admit(bytes, class)
     }
 
-    pub(super) fn admit(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
+    fn admit(&self, bytes: usize, class: Class) -> Result<(), Refusal> {
         self.try_admit(bytes, class).inspect_err(|_| {
             // What was leased for nothing.
             self.end_unused_lease();
@@ -237,21 +200,15 @@ impl Room {
             let new = seen + (1 << BYTES_BITS) + bytes as u64;
             match self.used.compare_exchange(seen, new) {
                 Ok(_) => {
-                    if is_counted {
-                        self.lease_after(in_use);
+                    // The lease may have ended just before.
+                    if is_counted && !self.lease.covers(in_use) {
+                        self.lease.follow(in_use);
                     }
-                    self.note_peak();
+                    self.note_peak(in_use);
                     return Ok(());
                 }
                 Err(now) => seen = now,
             }
-        }
-    }
-
-    /// So much is in use now, and the lease that covered it may have ended just before.
-    fn lease_after(&self, in_use: usize) {
-        if !self.lease.covers(in_use) {
-            self.lease.follow(in_use);
         }
     }
 
@@ -268,11 +225,88 @@ impl Room {
         }
     }
 
-    fn note_peak(&self) {
-        let used = self.used();
+    fn note_peak(&self, used: usize) {
         if used > self.peak.load(Ordering::Relaxed) {
             self.peak.fetch_max(used, Ordering::Relaxed);
         }
+    }
+
+    /// Waits for room in the order of coming.
+    pub(super) fn reserve_by(
+        &self,
+        bytes: usize,
+        deadline: Option<Instant>,
+    ) -> Result<(), Refusal> {
+        let mut line = lock(&self.line);
+        // Counted before the first try, so that whoever releases room after it sees the waiter.
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.senders.fetch_add(1, Ordering::SeqCst);
+        let ticket = line.next;
+        line.next += 1;
+        line.waiting.push_back((ticket, bytes));
+        self.grant(&mut line);
+        let reserved = loop {
+            if line.granted > ticket {
+                break Ok(());
+            }
+            if self.used.load() & NO_REQUESTS != 0 {
+                break Err(Refusal::Closed);
+            }
+            let (until, looks_again) = line.wait_until(deadline);
+            let notified;
+            (line, notified) = wait(&self.changed, line, until);
+            if !notified {
+                self.grant(&mut line);
+                if line.granted <= ticket && !looks_again {
+                    break Err(Refusal::Full(line.shortage()));
+                }
+            }
+        };
+        if reserved.is_err() {
+            line.waiting.retain(|(other, _)| *other != ticket);
+            self.senders.fetch_sub(1, Ordering::SeqCst);
+            self.grant(&mut line);
+        }
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        reserved
+    }
+
+    /// Gives room to those who wait, as far as it reaches.
+    fn grant(&self, line: &mut Line) {
+        fence(Ordering::SeqCst);
+        let before = line.granted;
+        line.shortage = None;
+        while let Some((ticket, bytes)) = line.waiting.front().copied() {
+            if let Err(refusal) = self.admit(bytes, Class::Request) {
+                if let Refusal::Full(shortage) = refusal {
+                    line.shortage = Some(shortage);
+                }
+                break;
+            }
+            line.waiting.pop_front();
+            line.granted = ticket + 1;
+            self.senders.fetch_sub(1, Ordering::SeqCst);
+        }
+        if line.granted != before {
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn wait_settled(&self, deadline: Option<Instant>) -> bool {
+        let mut line = lock(&self.line);
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        let mut notified = true;
+        let settled = loop {
+            if self.used() == 0 {
+                break true;
+            }
+            if !notified || self.used.load() & CLOSED != 0 {
+                break false;
+            }
+            (line, notified) = wait(&self.changed, line, deadline);
+        };
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        settled
     }
 
     pub(super) fn release(&self, bytes: usize, messages: usize) {
@@ -292,6 +326,13 @@ impl Room {
         }
     }
 
+    /// Nothing will be released for a while: those who wait get what room there is.
+    pub(super) fn pause(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+
     pub(super) fn close_to_requests(&self) {
         self.used.fetch_or(NO_REQUESTS);
         self.wake();
@@ -300,5 +341,11 @@ impl Room {
     pub(super) fn close(&self) {
         self.used.fetch_or(NO_REQUESTS | CLOSED);
         self.wake();
+    }
+
+    fn wake(&self) {
+        let mut line = lock(&self.line);
+        self.grant(&mut line);
+        self.changed.notify_all();
     }
 }

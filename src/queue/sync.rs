@@ -9,81 +9,55 @@ pub(super) use self::real::*;
 mod real {
     use std::time::Instant;
 
-    use std::thread;
-    use std::time::Duration;
-
-    pub(in super::super) use parking_lot::{Condvar, Mutex, MutexGuard};
-    pub(in super::super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-
-    /// How often a sender tries the gate again before it puts its frame aside.
-    pub(in super::super) const TRIES: usize = 8;
-
-    /// The longer it has been tried in vain, the longer the pause: a few instructions, then one's
-    /// turn on the core, which the one inside may need, then, where it has no such luck, some time.
-    pub(in super::super) fn pause(turn: usize) {
-        match turn {
-            0..5 => (0..1 << turn).for_each(|_| std::hint::spin_loop()),
-            5..64 => thread::yield_now(),
-            _ => thread::sleep(Duration::from_micros(50)),
-        }
-    }
-
-    /// Loom's way to write [`std::cell::UnsafeCell`].
-    pub(in super::super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-    impl<T> UnsafeCell<T> {
-        pub(in super::super) fn new(value: T) -> Self {
-            UnsafeCell(std::cell::UnsafeCell::new(value))
-        }
-
-        pub(in super::super) fn get_mut(&self) -> MutPtr<T> {
-            MutPtr(self.0.get())
-        }
-    }
-
-    pub(in super::super) struct MutPtr<T>(*mut T);
-
-    impl<T> MutPtr<T> {
-        /// # Safety
-        /// While the reference lives there is no other to the same value, and the cell lives.
-        #[allow(unsafe_code, clippy::mut_from_ref)]
-        pub(in super::super) unsafe fn deref(&self) -> &mut T {
-            // SAFETY: it points into a cell, and the caller promises the rest.
-            unsafe { &mut *self.0 }
-        }
-    }
+    pub(in crate::queue) use parking_lot::{Condvar, Mutex, MutexGuard};
+    pub(in crate::queue) use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
     /// A 64-bit word, also where the machine has no 64-bit atomics.
-    pub(in super::super) struct Word(crossbeam::atomic::AtomicCell<u64>);
+    pub(in crate::queue) struct Word(crossbeam::atomic::AtomicCell<u64>);
 
     impl Word {
-        pub(in super::super) fn new(value: u64) -> Self {
+        pub(in crate::queue) fn new(value: u64) -> Self {
             Word(crossbeam::atomic::AtomicCell::new(value))
         }
 
-        pub(in super::super) fn load(&self) -> u64 {
+        pub(in crate::queue) fn load(&self) -> u64 {
             self.0.load()
         }
 
-        pub(in super::super) fn compare_exchange(&self, seen: u64, new: u64) -> Result<u64, u64> {
+        pub(in crate::queue) fn compare_exchange(&self, seen: u64, new: u64) -> Result<u64, u64> {
             self.0.compare_exchange(seen, new)
         }
 
-        pub(in super::super) fn fetch_sub(&self, value: u64) -> u64 {
+        pub(in crate::queue) fn fetch_sub(&self, value: u64) -> u64 {
             self.0.fetch_sub(value)
         }
 
-        pub(in super::super) fn fetch_or(&self, value: u64) -> u64 {
+        pub(in crate::queue) fn fetch_or(&self, value: u64) -> u64 {
             self.0.fetch_or(value)
         }
     }
 
-    pub(in super::super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock()
     }
 
+    /// How often a lock is tried: whoever holds it is about to give it back, unless it is
+    /// preempted.
+    const TRIES: usize = 20;
+
+    /// Tries a lock for a moment, without waiting for its holder.
+    pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        for _ in 0..TRIES {
+            if let Some(guard) = mutex.try_lock() {
+                return Some(guard);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
     /// Waits for a notification; `false` if the deadline passed.
-    pub(in super::super) fn wait<'a, T>(
+    pub(in crate::queue) fn wait<'a, T>(
         condvar: &Condvar,
         mut guard: MutexGuard<'a, T>,
         deadline: Option<Instant>,
@@ -104,48 +78,44 @@ mod real {
 mod modelled {
     use std::time::Instant;
 
-    pub(in super::super) use loom::cell::{MutPtr, UnsafeCell};
-    pub(in super::super) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-    pub(in super::super) use loom::sync::{Condvar, Mutex, MutexGuard};
-
-    /// Once more is as good as often.
-    pub(in super::super) const TRIES: usize = 0;
-
-    pub(in super::super) fn pause(_: usize) {
-        loom::thread::yield_now();
-    }
+    pub(in crate::queue) use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+    pub(in crate::queue) use loom::sync::{Condvar, Mutex, MutexGuard};
 
     /// With the orderings of the real one.
-    pub(in super::super) struct Word(loom::sync::atomic::AtomicU64);
+    pub(in crate::queue) struct Word(loom::sync::atomic::AtomicU64);
 
     impl Word {
-        pub(in super::super) fn new(value: u64) -> Self {
+        pub(in crate::queue) fn new(value: u64) -> Self {
             Word(loom::sync::atomic::AtomicU64::new(value))
         }
 
-        pub(in super::super) fn load(&self) -> u64 {
+        pub(in crate::queue) fn load(&self) -> u64 {
             self.0.load(Ordering::Acquire)
         }
 
-        pub(in super::super) fn compare_exchange(&self, seen: u64, new: u64) -> Result<u64, u64> {
+        pub(in crate::queue) fn compare_exchange(&self, seen: u64, new: u64) -> Result<u64, u64> {
             self.0
                 .compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire)
         }
 
-        pub(in super::super) fn fetch_sub(&self, value: u64) -> u64 {
+        pub(in crate::queue) fn fetch_sub(&self, value: u64) -> u64 {
             self.0.fetch_sub(value, Ordering::AcqRel)
         }
 
-        pub(in super::super) fn fetch_or(&self, value: u64) -> u64 {
+        pub(in crate::queue) fn fetch_or(&self, value: u64) -> u64 {
             self.0.fetch_or(value, Ordering::AcqRel)
         }
     }
 
-    pub(in super::super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    pub(in crate::queue) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
     }
 
-    pub(in super::super) fn wait<'a, T>(
+    pub(in crate::queue) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        mutex.try_lock().ok()
+    }
+
+    pub(in crate::queue) fn wait<'a, T>(
         condvar: &Condvar,
         guard: MutexGuard<'a, T>,
         _: Option<Instant>,

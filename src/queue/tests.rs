@@ -1,5 +1,3 @@
-mod ahead;
-
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};

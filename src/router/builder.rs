@@ -315,19 +315,6 @@ macro_rules! handler_methods {
             self
         }
 
-        /// How threads wait for what comes from the peers. Default
-        /// [`Wait::Adaptive`]($crate::Wait::Adaptive).
-        pub fn wait(mut self, wait: $crate::Wait) -> Self {
-            self.config.wait = wait;
-            self
-        }
-
-        /// Who writes to the sockets. Default [`Writer::OnDemand`]($crate::Writer::OnDemand).
-        pub fn writer(mut self, writer: $crate::Writer) -> Self {
-            self.config.writer = writer;
-            self
-        }
-
         /// Options of the sockets. Default [`SocketOptions::default`]($crate::SocketOptions).
         pub fn socket_options(mut self, options: $crate::SocketOptions) -> Self {
             self.config.socket = options;
@@ -345,9 +332,9 @@ macro_rules! handler_methods {
             self
         }
 
-        /// Limits, time limits, heartbeats, socket options, the policy for slow peers and how
-        /// threads wait and write as a file sets them, in place of those set so far; and how a
-        /// client reconnects and holds, if it does and the file says so.
+        /// Limits, time limits, heartbeats, socket options and the policy for slow peers as a file
+        /// sets them, in place of those set so far; and how a client reconnects and holds, if it
+        /// does and the file says so.
         #[cfg(feature = "config")]
         #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
         pub fn settings(mut self, settings: $crate::Settings) -> Self {

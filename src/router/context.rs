@@ -20,7 +20,7 @@ use crate::status::{Status, StatusRef};
 pub struct Context<'a> {
     session: &'a Session,
     message: &'a MessageRef<'a>,
-    arrival: &'a Arrival,
+    arrival: Arrival,
     hub: Option<&'a Hub>,
     /// Whether the call is answered, or a responder has taken the duty over.
     settled: Cell<bool>,
@@ -35,7 +35,7 @@ impl<'a> Context<'a> {
     pub(super) fn new(
         session: &'a Session,
         message: &'a MessageRef<'a>,
-        arrival: &'a Arrival,
+        arrival: Arrival,
         hub: Option<&'a Hub>,
     ) -> Self {
         Context {
@@ -53,11 +53,6 @@ impl<'a> Context<'a> {
     /// Asks the interceptors; whether the handler may run.
     #[inline]
     pub(super) fn begin(&self) -> bool {
-        !self.session.has_interceptors() || self.begin_intercepted()
-    }
-
-    #[cold]
-    fn begin_intercepted(&self) -> bool {
         let exchange = || Exchange::incoming(self.session, self.message);
         match self.session.intercept(exchange) {
             Ok(None) => true,

@@ -33,30 +33,28 @@ impl Service {
         }
     }
 
-    #[inline]
     pub(super) fn handler(&self, message: &MessageRef<'_>) -> Option<&Handler> {
         self.handlers.find(message.kind, message.route)
     }
 
     /// Runs the handler of a message, and answers if it does not.
-    #[inline]
-    pub(super) fn run(&self, handler: &Handler, message: &MessageRef<'_>, arrival: &Arrival) {
+    pub(super) fn run(&self, handler: &Handler, message: &MessageRef<'_>, arrival: Arrival) {
+        let connection = &self.session.connection;
         let context = Context::new(&self.session, message, arrival, self.hub.as_ref());
         let body = Body::new(message.body, message.codec);
         if context.begin() {
             if caught(|| handler(&context, body)).is_none() {
-                self.panicked(message, &context);
+                connection.count_panic();
+                self.record_panic(message);
+                context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
             }
             context.end();
         } else if message.kind == Kind::Push {
-            let connection = &self.session.connection;
             connection.counters.reader.dropped_pushes.fetch_add(1);
         }
     }
 
-    #[cold]
-    fn panicked(&self, message: &MessageRef<'_>, context: &Context<'_>) {
-        self.session.connection.count_panic();
+    fn record_panic(&self, message: &MessageRef<'_>) {
         let (kind, route, id) = (message.kind, message.route, self.session.id());
         self.handlers.records.write_limited(
             Topic::Panicked,
@@ -64,6 +62,5 @@ impl Service {
             Instant::now(),
             format_args!("the handler of a {kind} of route {route} panicked in session {id}"),
         );
-        context.answer_status(Status::HANDLER_PANICKED, "the handler panicked");
     }
 }

@@ -109,12 +109,6 @@ impl Interceptors {
 }
 
 impl Session {
-    /// Whether there are any.
-    #[inline]
-    pub(crate) fn has_interceptors(&self) -> bool {
-        self.attached.interceptors.0.is_some()
-    }
-
     /// Asks the interceptors; without any it is not even made out what about.
     #[inline]
     pub(crate) fn intercept<'a>(

@@ -106,6 +106,7 @@ pub struct Pending {
     /// `None` once the call has ended for this side.
     waiter: Option<Arc<Waiter>>,
     sequence: u32,
+    started: Instant,
     deadline: Option<Instant>,
     watched: Watched,
 }
@@ -115,6 +116,7 @@ impl Pending {
         connection: Arc<Connection>,
         waiter: Arc<Waiter>,
         sequence: u32,
+        started: Instant,
         deadline: Option<Instant>,
         watched: Watched,
     ) -> Self {
@@ -122,6 +124,7 @@ impl Pending {
             connection,
             waiter: Some(waiter),
             sequence,
+            started,
             deadline,
             watched,
         }
@@ -169,7 +172,7 @@ impl Pending {
             return Err(taken());
         };
         self.connection
-            .wait_call(self.sequence, &waiter, self.deadline)?;
+            .wait_call(self.sequence, &waiter, self.started, self.deadline)?;
         Ok(waiter)
     }
 
@@ -197,7 +200,7 @@ impl Pending {
         if self.connection.begin_wait(waiter).is_err() {
             return Some(self.finish());
         }
-        self.connection.wait_filled(waiter, until);
+        waiter.wait(now, until, false);
         self.connection.end_wait(waiter);
         self.try_take()
     }
@@ -246,7 +249,7 @@ impl Pending {
             .call_back_instead(self.sequence, callback, self.deadline);
         if let Err(callback) = instead {
             // The call has ended; at most its waiter is being filled this moment.
-            waiter.sleep(None);
+            waiter.wait(self.started, None, false);
             match waiter.take_answer().unwrap_or_else(|| Err(taken())) {
                 Ok(answer) => callback(Ok(&answer.as_message())),
                 Err(error) => callback(Err(error)),

@@ -133,7 +133,7 @@ impl<'s, 'r> Request<'s, 'r> {
         let (sequence, watched) = request.open(&session, &body, until, caller)?;
         let connection = session.connection.clone();
         Ok(Pending::new(
-            connection, waiter, sequence, deadline, watched,
+            connection, waiter, sequence, started, deadline, watched,
         ))
     }
 

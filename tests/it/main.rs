@@ -52,4 +52,3 @@ mod stats;
 mod support;
 mod threads;
 mod unix;
-mod waiting;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use trunkline::{
     Backoff, Client, ErrorKind, Heartbeat, Hold, Limits, Server, Settings, SlowPeer, SocketOptions,
-    Timeouts, Wait, Writer,
+    Timeouts,
 };
 
 use crate::support::{LIMIT, millis, tcp_address, within};
@@ -18,8 +18,6 @@ const SAMPLE: &str = include_str!("../../src/config/settings.toml");
 fn unusual() -> Settings {
     let mut settings = Settings::default();
     settings.slow_peer = SlowPeer::Disconnect;
-    settings.wait = Wait::Spin;
-    settings.writer = Writer::Thread;
     settings.limits = Limits::embedded();
     settings.limits.frame_bytes = 1_000_001;
     settings.limits.metadata_bytes = 0;
@@ -176,30 +174,6 @@ fn the_policy_for_slow_peers_has_three_names_and_reaches_the_sessions() {
         .to_string();
     assert!(error.starts_with("line 2: slow_peer: "), "{error}");
     assert!(error.contains("drop-newest"), "{error}");
-}
-
-#[test]
-fn the_ways_to_wait_and_to_write_have_names_and_reach_the_builders() {
-    let reaches = |text: &str, wait: Wait, writer: Writer| {
-        let settings = Settings::parse(text).unwrap();
-        assert_eq!((settings.wait, settings.writer), (wait, writer), "{text}");
-        let shown = format!("{:?}", Client::builder().settings(settings.clone()));
-        let expected = format!("wait: {wait:?}, writer: {writer:?}");
-        assert!(shown.contains(&expected), "{shown}");
-        let shown = format!("{:?}", Server::builder().settings(settings));
-        assert!(shown.contains(&expected), "{shown}");
-    };
-    reaches("", Wait::Adaptive, Writer::OnDemand);
-    reaches("wait = 'park'", Wait::Park, Writer::OnDemand);
-    reaches("wait = 'adaptive'", Wait::Adaptive, Writer::OnDemand);
-    reaches("wait = 'spin'", Wait::Spin, Writer::OnDemand);
-    reaches("writer = 'on-demand'", Wait::Adaptive, Writer::OnDemand);
-    reaches("writer = 'thread'", Wait::Adaptive, Writer::Thread);
-    let error = Settings::parse("wait = 'sleep'").unwrap_err().to_string();
-    assert!(
-        error.contains("line 1: wait: ") && error.contains("adaptive"),
-        "{error}"
-    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Lane {
 
     /// Takes over a message; a push waits for room. With `false` there is no thread to run it,
     /// and never was.
-    pub(crate) fn take(self: &Arc<Self>, message: &MessageRef<'_>, arrival: &Arrival) -> bool {
+    pub(crate) fn take(self: &Arc<Self>, message: &MessageRef<'_>, arrival: Arrival) -> bool {
         if !self.workers.is_staffed() {
             return false;
         }
@@ -94,7 +94,7 @@ impl Lane {
         };
         let job = Job {
             message: message.to_message(),
-            arrival: *arrival,
+            arrival,
             hold,
         };
         let mut state = self.state.lock();
@@ -195,12 +195,12 @@ impl Lane {
         // First, as with the answer to a call its caller may send more.
         drop(hold);
         let message = message.as_ref();
-        if !self.is_worth_running(&message, &arrival) {
+        if !self.is_worth_running(&message, arrival) {
             return;
         }
         let sample = sampling.next(None);
         if let Some(handler) = self.service.handler(&message) {
-            self.service.run(handler, &message, &arrival);
+            self.service.run(handler, &message, arrival);
         }
         if let Some(sample) = sample {
             let counters = &self.service.session.connection.counters;
@@ -210,7 +210,7 @@ impl Lane {
 
     /// Whether the handler shall run for a message that has waited; a call for which it shall not
     /// is done with.
-    fn is_worth_running(&self, message: &MessageRef<'_>, arrival: &Arrival) -> bool {
+    fn is_worth_running(&self, message: &MessageRef<'_>, arrival: Arrival) -> bool {
         let connection = &self.service.session.connection;
         if let Some(status) = connection.stale(message, arrival.at) {
             connection.reply_status(message.sequence, status, MetadataRef::EMPTY);
