@@ -224,11 +224,6 @@ impl Error {
         }
     }
 
-    fn has_code(&self, codes: &[i32]) -> bool {
-        self.status()
-            .is_some_and(|status| codes.contains(&status.code()))
-    }
-
     /// The session is over, whoever ended it.
     pub fn is_closed(&self) -> bool {
         matches!(
@@ -247,13 +242,17 @@ impl Error {
             | ErrorKind::Timeout
             | ErrorKind::Disconnected
             | ErrorKind::ConnectFailed => true,
-            ErrorKind::Status | ErrorKind::Refused => self.has_code(&[
-                Status::OVERLOADED,
-                Status::GOING_AWAY,
-                Status::DEADLINE_EXCEEDED,
-            ]),
+            ErrorKind::Status if self.is_timeout() => true,
+            ErrorKind::Status | ErrorKind::Refused => {
+                self.has_code(&[Status::OVERLOADED, Status::GOING_AWAY])
+            }
             _ => false,
         }
+    }
+
+    fn has_code(&self, codes: &[i32]) -> bool {
+        self.status()
+            .is_some_and(|status| codes.contains(&status.code()))
     }
 
     /// The peer broke the protocol.

@@ -36,8 +36,8 @@
 //! | [`FrameTimeout`] | the peer's, or the line's | no | the same; or `timeouts.frame` is too short for this line |
 //! | [`ProtocolAbuse`] | the peer's | no | the same |
 //! | [`Version`] | nobody's | no | update one of the sides; the text has both ranges |
-//! | [`Refused`] | the peer said no | if its status says so | read the status |
-//! | [`Status`](crate::ErrorKind::Status) | the peer's handler said no | if its status says so | read the status: codes are in [`status`](crate::status) |
+//! | [`Refused`] | the peer said no | with `OVERLOADED` and `GOING_AWAY` | read the status |
+//! | [`Status`](crate::ErrorKind::Status) | the peer's handler said no | with `OVERLOADED`, `GOING_AWAY` and `DEADLINE_EXCEEDED` | read the status: codes are in [`status`](crate::status) |
 //! | [`Intercepted`] | this side's own interceptor | no | read the status that it gave |
 //! | [`NameTaken`] | the caller's | no | another name, or [`Duplicate::Replace`](crate::Duplicate::Replace) |
 //! | [`BadBody`] | the sender of the body | no | the two sides disagree about a format |

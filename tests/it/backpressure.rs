@@ -15,6 +15,7 @@ use trunkline::{
     Timeouts,
 };
 
+use crate::support::asleep::asleep;
 use crate::support::bodies::{body, number};
 use crate::support::{
     LIMIT, PROMPT, RawPeer, STARTS_A_PROCESS, child, child_role, eventually,
@@ -255,18 +256,17 @@ fn a_session_that_is_over_says_so_even_if_its_queue_was_full() {
         fill(&client, 1_000);
         let waiting = {
             let client = client.clone();
-            thread::spawn(move || client.push(NOTE, vec![1; LARGE]).unwrap_err())
+            asleep(move || client.push(NOTE, vec![1; LARGE]).unwrap_err())
         };
         let calling = {
             let client = client.clone();
-            thread::spawn(move || client.call(ECHO, vec![1; LARGE]).unwrap_err())
+            asleep(move || client.call(ECHO, vec![1; LARGE]).unwrap_err())
         };
         let flushing = {
             let client = client.clone();
-            thread::spawn(move || client.flush(LIMIT).unwrap_err())
+            asleep(move || client.flush(LIMIT).unwrap_err())
         };
         assert!(eventually(LIMIT, || client.stats().queued_bytes > 90_000));
-        thread::sleep(millis(50));
         peer.reset();
         for error in [waiting, calling, flushing].map(|thread| thread.join().unwrap()) {
             assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:?}");
@@ -292,13 +292,15 @@ fn a_flush_of_what_was_given_up_is_an_error() {
         for round in 0..20 {
             let (client, _peer) = unread(small_queue());
             fill(&client, 1_000);
-            let flushing = {
+            let flush = {
                 let client = client.clone();
-                thread::spawn(move || client.flush(LIMIT))
+                move || client.flush(LIMIT)
             };
-            if round % 2 == 0 {
-                thread::sleep(millis(5));
-            }
+            // One that waits already, and one that is about to.
+            let flushing = match round % 2 {
+                0 => asleep(flush),
+                _ => thread::spawn(flush),
+            };
             client.abort();
             let error = flushing.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:?}");
@@ -314,9 +316,8 @@ fn a_session_that_is_closing_refuses_pushes_and_calls_as_closed() {
         fill(&client, 1_000);
         let waiting = {
             let client = client.clone();
-            thread::spawn(move || client.push(NOTE, vec![1; LARGE]).unwrap_err())
+            asleep(move || client.push(NOTE, vec![1; LARGE]).unwrap_err())
         };
-        thread::sleep(millis(50));
         client.close();
         assert_eq!(waiting.join().unwrap().kind(), ErrorKind::Closed);
         let unsent = client.try_push(NOTE, b"back").unwrap_err();

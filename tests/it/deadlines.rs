@@ -209,6 +209,19 @@ fn it_is_a_timeout_too_when_the_peer_says_it_first() {
 }
 
 #[test]
+fn a_refusal_is_no_timeout_whatever_its_status() {
+    within(LIMIT, || {
+        let server = Server::builder()
+            .on_accept(|_| Err(Status::new(Status::DEADLINE_EXCEEDED, "too late for you")))
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let error = Client::connect(server.local_address()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(!error.is_timeout() && !error.is_retryable());
+    });
+}
+
+#[test]
 fn without_time_left_a_handler_calls_nobody() {
     within(LIMIT, || {
         let (sender, seen) = mpsc::channel();

@@ -1,6 +1,7 @@
 //! What the tests on live sockets share: a watchdog, a peer made by hand, child processes, and
 //! what the system says about this process.
 
+pub(crate) mod asleep;
 pub(crate) mod bodies;
 pub(crate) mod folder;
 pub(crate) mod proxy;

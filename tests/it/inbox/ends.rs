@@ -1,12 +1,12 @@
 //! The end of an inbox, and what is in it then.
 
 use std::net::TcpListener;
-use std::sync::mpsc;
 use std::thread;
 
 use trunkline::{Client, ErrorKind, Inbox, Limits, Server, Session, Status};
 
 use super::{ASK, NOTE, numbers, with_inbox};
+use crate::support::asleep::asleep;
 use crate::support::bodies::number;
 use crate::support::{
     LIMIT, RawPeer, eventually, millis, server_session, tcp_address, thread_count, within,
@@ -16,13 +16,7 @@ use crate::threads::alone;
 /// A thread that waits in the inbox while `end` ends it.
 fn wakes(inbox: &Inbox, end: impl FnOnce()) {
     let inbox = inbox.clone();
-    let (sender, waits) = mpsc::channel();
-    let waiting = thread::spawn(move || {
-        sender.send(()).unwrap();
-        inbox.recv().map(|message| message.into_body())
-    });
-    waits.recv().unwrap();
-    thread::sleep(millis(20));
+    let waiting = asleep(move || inbox.recv().map(|message| message.into_body()));
     end();
     assert_eq!(
         waiting.join().unwrap().unwrap_err().kind(),

@@ -118,8 +118,15 @@ fn a_login_that_is_refused_is_the_error_of_connect_and_stops_a_client_that_recon
 #[test]
 fn a_login_that_fails_for_now_is_tried_again() {
     within(Duration::from_secs(30), || {
-        let (server, counts) =
-            guarded(|count| (count < 3).then(|| Status::new(Status::OVERLOADED, "not now")));
+        let passing = [
+            Status::OVERLOADED,
+            Status::DEADLINE_EXCEEDED,
+            Status::GOING_AWAY,
+        ];
+        let (server, counts) = guarded(move |count| {
+            let code = passing.get(count)?;
+            Some(Status::new(*code, "not now"))
+        });
         let builder = Client::builder().reconnect(quick()).on_login(log_in);
         let (builder, changes) = Changes::of(builder);
         let client = builder.connect_later(tcp_address(&server)).unwrap();
