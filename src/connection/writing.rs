@@ -233,15 +233,16 @@ impl Connection {
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
                     self.blocked.store(true, Ordering::SeqCst);
-                    // The peer may answer to what it has, however long the rest takes.
-                    let (bytes, frames) = half.chunk.free(half.written);
-                    self.release(bytes, frames);
                     return Drained::Blocked;
                 }
                 Err(error) => return Drained::Failed(write_error(error.into())),
             }
             if half.output().is_empty() {
                 self.settle(half);
+            } else {
+                // The peer may answer to what it has, however long the rest takes.
+                let (bytes, frames) = half.chunk.free(half.written);
+                self.release(bytes, frames);
             }
         }
         Drained::More
