@@ -42,7 +42,8 @@ pub struct SocketOptions {
     #[cfg_attr(feature = "config", serde(with = "OrOff::<Size>"))]
     pub send_buffer: Option<usize>,
     /// Bytes of the kernel's receive buffer (SO_RCVBUF). Default `None`: the system tunes it.
-    /// Linux takes twice the number, within its own bounds.
+    /// Linux takes twice the number, within its own bounds. Into a window that is narrower than a
+    /// segment, which has up to 64 KiB on loopback, it may send no more than five times a second.
     #[cfg_attr(feature = "config", serde(with = "OrOff::<Size>"))]
     pub receive_buffer: Option<usize>,
     /// Bytes of the read buffer of an idle session. Default 4 KiB. 64 at least.

@@ -28,10 +28,12 @@ const ECHO: u32 = 2;
 /// kernel takes a little more meanwhile.
 const LARGE: usize = 150_000;
 
+/// Small, but several segments of the loopback wide: into a narrower window Linux sends a segment
+/// for each tick of its persist timer, five a second.
 fn small_buffers() -> SocketOptions {
     let mut options = SocketOptions::default();
     options.send_buffer = Some(16 << 10);
-    options.receive_buffer = Some(16 << 10);
+    options.receive_buffer = Some(128 << 10);
     options
 }
 
